@@ -1,0 +1,14 @@
+"""Run a training loop, record what happens to every .grad, and judge the values. Needs torch alone."""
+
+from autograder.loops.guard import Failure, Outcome, attempt
+from autograder.loops.judge import Verdict, judge
+from autograder.loops.ledger import Ledger, make_ledger
+from autograder.loops.recording import Event, Recording
+from autograder.loops.reference import reference
+from autograder.loops.run import run
+from autograder.loops.task import Task, build
+
+__all__ = [
+    "Event", "Failure", "Ledger", "Outcome", "Recording", "Task", "Verdict",
+    "attempt", "build", "judge", "make_ledger", "reference", "run",
+]  # fmt: skip

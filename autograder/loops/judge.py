@@ -1,0 +1,113 @@
+"""The trusted half: compare a recording with what was asked for, and name one mistake. Runs no learner code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograder.loops.facts import Facts, listed
+from autograder.loops.ledger import Ledger
+from autograder.loops.mistakes import RAISED, SIDE, VALUES, find
+from autograder.loops.recording import Recording
+from autograder.loops.reference import reference
+from autograder.loops.task import Task
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``kind`` is a slug of the catalogue, ``none`` for a right loop, ``unknown`` where the catalogue has no name.
+
+    ``wrong_parameters`` names the parameters that are off, so that a rubric can give partial points.
+    """
+
+    right: bool
+    kind: str
+    line: int | None
+    message: str
+    hints: tuple[str, ...] = ()
+    ledger: Ledger | None = None
+    notes: tuple[str, ...] = ()
+    title: str = ""
+    values_right: bool = True
+    wrong_parameters: tuple[str, ...] = ()
+
+
+def judge(recording: Recording, task: Task, seed: int = 0) -> Verdict:
+    """What happened in ``recording``, against the reference of ``task`` on ``seed``."""
+    facts = Facts(recording, reference(task, seed))
+    if recording.failure is not None:
+        return _raised(facts)
+    right = returned_right(facts) if task.signature == "gradient" else facts.values_right and returned_right(facts)
+    found = find(facts, SIDE if right else VALUES)
+    if right and found is None:
+        return Verdict(True, "none", None, right_words(facts), ledger=facts.ledger, notes=recording.notes)
+    names = tuple(recording.parameters[i] for i in facts.wrong_parameters)
+    if found is None:
+        return _unknown(facts, names)
+    mistake, evidence = found
+    return Verdict(
+        False, mistake.slug, evidence.get("line"), mistake.sentence(evidence), mistake.hints,
+        facts.ledger, recording.notes, mistake.title, right, names,
+    )  # fmt: skip
+
+
+def returned_right(facts: Facts) -> bool:
+    """For tensor-level tasks: whether the returned tensor has the wanted values, and is still the leaf."""
+    want = facts.reference.value
+    if want is None:
+        return True
+    got = facts.recording.arrays.get("returned")
+    if got is None or got.shape != want.shape:
+        return False
+    return facts.returned_off <= 1e-9 + 2e-5 * float(want.abs().max())
+
+
+def right_words(facts: Facts) -> str:
+    steps = len(facts.reference.steps)
+    if not steps:
+        return "Right: the values agree with the reference."
+    return f"Right: after {steps} steps every parameter is where it should be."
+
+
+def _raised(facts: Facts) -> Verdict:
+    failure, recording = facts.failure, facts.recording
+    assert failure is not None
+    found = find(facts, RAISED) if failure.kind == "raised" else None
+    names = recording.parameters
+    if found:
+        mistake, evidence = found
+        return Verdict(
+            False, mistake.slug, evidence.get("line"), mistake.sentence(evidence), mistake.hints,
+            _ledger(facts), recording.notes, mistake.title, False, names,
+        )  # fmt: skip
+    place = f" on line {failure.line}" if failure.line else ""
+    words = failure.message if failure.kind != "raised" else f"{failure.type}{place}: {failure.message}"
+    hints = ("Read the error's last line first; it names what PyTorch could not do.",)
+    return Verdict(
+        False, failure.kind, failure.line, words, hints, _ledger(facts), recording.notes, "The loop did not finish", False, names
+    )  # fmt: skip
+
+
+def _ledger(facts: Facts) -> Ledger | None:
+    """The ledger as far as the run got; None where it stopped in the middle of an update."""
+    try:
+        return facts.ledger
+    except KeyError:
+        return None
+
+
+def _unknown(facts: Facts, names: tuple[str, ...]) -> Verdict:
+    """A wrong loop that the catalogue has no name for: say what differs first, and by how much."""
+    recording, row = facts.recording, facts.first_wrong
+    if facts.reference.value is not None and not names:
+        words = f"The returned tensor is off by up to {facts.returned_off:.3g}."
+    elif row is not None and (want := facts.wanted(row)) is not None:
+        words = (
+            f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm {facts.used_norm(row):.3g} "
+            f"instead of {want.norm:.3g}, from {facts.said(row)}."
+        )
+    else:
+        off = max((d, n) for devs in facts.deviations for d, n in zip(devs, recording.parameters, strict=True))
+        words = f"After the run {listed(names[:3])} {'is' if len(names) == 1 else 'are'} not where they should be ({off[1]} by {off[0]:.3g})."
+    return Verdict(
+        False, "unknown", row.line if row else None, words, (), facts.ledger, recording.notes, "Another result", False, names
+    )  # fmt: skip

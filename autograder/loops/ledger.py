@@ -1,0 +1,237 @@
+"""The ledger: how much of each backward call's gradient was in .grad when each step was taken.
+
+One row per update of the parameters, one column per backward call. The plain loop is the identity; never
+zeroing fills the lower triangle; zeroing between backward and step leaves empty rows; accumulating over k
+microbatches gives blocks of 1/k.
+
+The entries are found by bookkeeping (a backward adds 1, clearing sets 0, scaling multiplies) and held against
+the values: where the bookkeeping does not give the .grad that was seen, they are fitted anew by least squares,
+and what does not fit is the row's residual.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autograder.loops.recording import Event, Recording
+from autograder.loops.reference import batch_loss
+from autograder.loops.task import build
+
+WINDOW = 64  # columns tried in a least squares fit
+TINY = 1e-6  # relative: below this a residual is rounding
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """``weights[p, r, c]``: the share of column c's gradient of parameter p that row r used.
+
+    An entry is measured against the whole gradient of the column's batch, so that a loss divided by k gives
+    1/k. ``residual[p, r]`` is relative to the norm of what was used. ``norms[r]`` is the norm of the whole
+    gradient that row r used; ``shares[p, r]`` each parameter's part of its square.
+    """
+
+    parameters: tuple[str, ...]
+    weights: Tensor
+    residual: Tensor
+    norms: tuple[float, ...]
+    column_batches: tuple[tuple[int, ...], ...]
+    column_calls: tuple[int, ...]
+    row_calls: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def columns(self) -> int:
+        return self.weights.shape[2]
+
+    def whole(self) -> Tensor:
+        """[row, column]: the entry of largest size over the parameters (the whole model at a glance)."""
+        if not self.weights.numel():
+            return torch.zeros(self.rows, self.columns, dtype=torch.float64)
+        where = self.weights.abs().argmax(0, keepdim=True)
+        return self.weights.gather(0, where)[0]
+
+    def text(self, digits: int = 2) -> str:
+        """The whole ledger as lines of text: steps down, backward calls across."""
+        whole = self.whole()
+        width = max(5, digits + 4)
+        head = "step".rjust(5) + "".join(f"b{c + 1}".rjust(width) for c in range(self.columns))
+        lines = [head]
+        for r in range(self.rows):
+            cells = ("·" if abs(v) < TINY else f"{v:.{digits}f}" for v in whole[r].tolist())
+            lines.append(str(r + 1).rjust(5) + "".join(cell.rjust(width) for cell in cells))
+        return "\n".join(lines)
+
+
+def make_ledger(recording: Recording) -> Ledger:
+    """Work the ledger out from a recording's events and arrays."""
+    rows = [e for e in recording.events if e.what == "update"]
+    columns = [e for e in recording.events if e.what == "backward"]
+    count = len(recording.parameters)
+    weights = torch.zeros(count, len(rows), len(columns), dtype=torch.float64)
+    residual = torch.zeros(count, len(rows), dtype=torch.float64)
+    norms = [0.0] * len(rows)
+    units = column_units(recording, columns)
+    for i in range(count):
+        booked = _bookkeeping(recording.events, i)
+        for row in rows:
+            used = used_gradient(recording, row, i)
+            if used is None:
+                continue
+            added = {c.column: _added(recording, c.column, i) for c in columns if c.column < row_limit(columns, row, recording)}
+            entry, rest = _entry(booked.get(row.row, {}), added, used)
+            for c, v in entry.items():
+                weights[i, row.row, c] = v * units[c]
+            residual[i, row.row] = rest
+            norms[row.row] += float((used.double() ** 2).sum())
+    return Ledger(
+        recording.parameters, weights, residual, tuple(n**0.5 for n in norms),
+        tuple(tuple(c.batches) for c in columns), tuple(c.call for c in columns), tuple(r.call for r in rows),
+    )  # fmt: skip
+
+
+def row_limit(columns: list[Event], row: Event, recording: Recording) -> int:
+    """Columns from this one on came after the row (a closure's columns come inside its step)."""
+    later = [e.column for e in columns if e.column >= row.columns and not e.inside_step]
+    inside = row.inside_backward
+    return min(later, default=len(columns)) if not inside else row.columns
+
+
+def used_gradient(recording: Recording, row: Event, i: int) -> Tensor | None:
+    """The gradient that an update used for parameter ``i``; None where .grad was None.
+
+    An update by hand need not come from .grad: where the task is plain SGD it is read off the change itself.
+    """
+    if i not in row.parameters:
+        return None
+    grad = recording.arrays.get(f"grad/{row.row}/{i}")
+    if row.by != "manual":
+        return grad
+    before, after = parameters_before(recording, row.row, i), recording.arrays[f"at/{row.row}/{i}"]
+    return (before - after) / row.lr if row.lr else grad
+
+
+def parameters_before(recording: Recording, row: int, i: int) -> Tensor:
+    """Parameter ``i`` as it was before update ``row`` (rows before it in all calls)."""
+    return recording.arrays[f"at/{row - 1}/{i}" if row else f"param/0/{i}"]
+
+
+def column_units(recording: Recording, columns: list[Event]) -> list[float]:
+    """What each column added, as a multiple of the whole gradient of its batch (1.0 where that is not known)."""
+    task = recording.task
+    if task.signature not in ("train", "train_accumulate") or task.model == "rnn":
+        return [1.0] * len(columns)
+    material = build(task, recording.seed)
+    named = list(material.parameters().values())
+    known: dict[tuple[Any, ...], list[Tensor | None]] = {}
+    rows_seen, units = 0, []
+    for event in recording.events:
+        if event.what == "update":
+            rows_seen = event.row + 1
+        if event.what != "backward":
+            continue
+        if len(event.batches) != 1 or event.batches[0] >= len(task.batches):
+            units.append(1.0)
+            continue
+        key = (rows_seen, event.batches[0])
+        if key not in known:
+            with torch.no_grad():
+                for i, p in enumerate(named):
+                    p.copy_(parameters_before(recording, rows_seen, i))
+            loss = batch_loss(task, material, event.batches[0])()
+            known[key] = list(torch.autograd.grad(loss, named, allow_unused=True))
+        units.append(_multiple(recording, event.column, known[key]))
+    return units
+
+
+def _multiple(recording: Recording, column: int, gradient: list[Tensor | None]) -> float:
+    """c where the column's contribution is c times ``gradient``; 1.0 where there is no such c."""
+    added = [_added(recording, column, i) for i in range(len(gradient))]
+    pairs = [(a.double(), g.double()) for a, g in zip(added, gradient, strict=True) if a is not None and g is not None]
+    square = sum(float((g * g).sum()) for _, g in pairs)
+    if not square:
+        return 1.0
+    c = sum(float((a * g).sum()) for a, g in pairs) / square
+    rest = sum(float(((a - c * g) ** 2).sum()) for a, g in pairs) ** 0.5
+    room = 1e-6 if recording.task.dtype is torch.float64 else 1e-3
+    return c if rest <= room * max(abs(c), 1e-12) * square**0.5 else 1.0
+
+
+def _added(recording: Recording, column: int, i: int) -> Tensor | None:
+    return recording.arrays.get(f"add/{column}/{i}")
+
+
+def _bookkeeping(events: tuple[Event, ...], i: int) -> dict[int, dict[int, float]]:
+    """Row to {column: share} for parameter ``i``, as adding, clearing and scaling say."""
+    now: dict[int, float] = {}
+    out: dict[int, dict[int, float]] = {}
+    for event in events:
+        if event.what == "backward" and i in event.added:
+            now[event.column] = now.get(event.column, 0.0) + 1.0
+        elif event.what in ("clear", "edit") and i in event.parameters:
+            now = {}
+        elif event.what == "scale" and i in event.parameters:
+            factor = event.factors[event.parameters.index(i)]
+            now = {c: v * factor for c, v in now.items()}
+        elif event.what == "update" and i in event.parameters:
+            out[event.row] = dict(now)
+    return out
+
+
+def _entry(
+    booked: dict[int, float], added: dict[int, Tensor | None], used: Tensor
+) -> tuple[dict[int, float], float]:
+    """The shares that give ``used``, and the relative residual that is left."""
+    size = float(used.double().norm())
+    if size == 0.0:
+        return {}, 0.0
+    columns = {c: a.double().reshape(-1) for c, a in added.items() if a is not None}
+    target = used.double().reshape(-1)
+
+    def rest(entry: dict[int, float]) -> float:
+        total = sum((v * columns[c] for c, v in entry.items() if c in columns), torch.zeros_like(target))
+        return float((target - total).norm()) / size
+
+    best = {c: v for c, v in booked.items() if c in columns}
+    room = 1e-9 if used.dtype is torch.float64 else 1e-4
+    if rest(best) <= room or not columns:
+        return best, _rounded(rest(best), room)
+    return _fit(columns, target, best, rest, room)
+
+
+def _fit(columns: dict[int, Tensor], target: Tensor, best: dict[int, float], rest: Any, room: float) -> tuple[dict[int, float], float]:
+    """Least squares, on as few of the latest columns as explain the target."""
+    latest = sorted(columns, reverse=True)[:WINDOW]
+    for count in range(1, min(len(latest), len(target)) + 1):
+        matrix = torch.stack([columns[c] for c in latest[:count]], 1)
+        solution = torch.linalg.lstsq(matrix, target[:, None]).solution.reshape(-1)
+        entry = dict(zip(latest[:count], solution.tolist(), strict=True))
+        if rest(entry) <= 100 * room:
+            return {c: v for c, v in entry.items() if abs(v) > TINY}, 0.0
+        if rest(entry) < 0.5 * rest(best):
+            best = entry
+    return best, _rounded(rest(best), room)
+
+
+def _rounded(value: float, room: float) -> float:
+    return 0.0 if value <= room else value
+
+
+def shares_by_batch(ledger: Ledger) -> list[dict[tuple[int, int], float]]:
+    """Per row: how much of each (call, batch)'s gradient it used, over the whole model."""
+    out = []
+    for row in ledger.whole().tolist():
+        shares: dict[tuple[int, int], float] = defaultdict(float)
+        for c, value in enumerate(row):
+            if abs(value) > TINY:
+                for batch in ledger.column_batches[c]:
+                    shares[ledger.column_calls[c], batch] += value / len(ledger.column_batches[c])
+        out.append(dict(shares))
+    return out

@@ -1,0 +1,25 @@
+"""The catalogue of mistakes: what each is called, how a recording shows it, what is said about it.
+
+A rule takes the facts of a run and returns the words to fill into its sentence (and the ``line``), or None.
+Rules are asked in the order of ``CATALOGUE``; the first that answers names the mistake, so the ones nearest
+the cause come first.
+"""
+
+from autograder.loops.mistakes import accumulation, clearing, clipping, errors, side, tensors, updates
+from autograder.loops.mistakes.mistake import Mistake, by_slug, find
+
+RAISED: tuple[Mistake, ...] = (*tensors.RAISED, *errors.MISTAKES)
+VALUES: tuple[Mistake, ...] = (
+    *tensors.VALUES,
+    *updates.NOTHING_TRAINED,
+    *accumulation.SHAPES,
+    *updates.ORDER,
+    *clearing.MISTAKES,
+    *accumulation.SCALES,
+    *clipping.MISTAKES,
+    *updates.OTHERS,
+)
+SIDE: tuple[Mistake, ...] = side.MISTAKES
+CATALOGUE: tuple[Mistake, ...] = (*RAISED, *VALUES, *SIDE)
+
+__all__ = ["CATALOGUE", "RAISED", "SIDE", "VALUES", "Mistake", "by_slug", "find"]

@@ -1,0 +1,312 @@
+"""Mistakes of clearing: too late, too early, too seldom, only in part."""
+
+from __future__ import annotations
+
+from autograder.loops.facts import Facts
+from autograder.loops.ledger import TINY
+from autograder.loops.mistakes.mistake import Evidence, Mistake, Shelf
+from autograder.loops.recording import Event
+
+SHELF = Shelf()
+mistake = SHELF.mistake
+
+
+def _row(f: Facts, number: int) -> Event:
+    return f.rows[number]
+
+
+def first_reuse(f: Facts) -> Event | None:
+    """The first update that used a gradient which an earlier update had used already."""
+    return f.rows[min(f.reused)] if f.reused else None
+
+
+def mixed(f: Facts, row: Event) -> Evidence:
+    """The words for an update that used old gradients besides its own."""
+    want = f.wanted(row)
+    should = [b + 1 for b in want.batches] if want else []
+    return {
+        "line": f.backward_line, "step": row.row + 1, "used": f.said(row), "norm": f.used_norm(row),
+        "should": f"batch {should[0]} alone" if len(should) == 1 else f"batches {', '.join(map(str, should))} alone",
+        "right": want.norm if want else 0.0,
+    }  # fmt: skip
+
+
+def clears(f: Facts, row: Event) -> list[Event]:
+    """Events that cleared .grad between the update before this one and this one."""
+    return [e for e in f.before_row(row) if e.what == "clear"]
+
+
+@mistake(
+    "zero-between-backward-and-step",
+    "Gradients are cleared between backward and step",
+    "In step {step} line {back} filled .grad (norm {norm:.3g}) and line {line} cleared it again before line {at} stepped, so "
+    "the update used {left}.",
+    "Follow .grad from the line that fills it to the line that uses it.",
+    "What must be in .grad when step is called?",
+    "Clear after the step, or before backward; never between the two.",
+)
+def zero_between(f: Facts) -> Evidence | None:
+    for row in f.optimizer_rows:
+        events = f.before_row(row)
+        filled = [i for i, e in enumerate(events) if e.what == "backward" and e.added and not e.inside_step]
+        cleared = [i for i, e in enumerate(events) if e.what == "clear"]
+        empty = not any(f.row_columns[row.row] & {events[i].column for i in filled})
+        if not filled or not cleared or cleared[-1] < filled[-1] or not empty or f.task.accumulates:
+            continue
+        if set(events[cleared[-1]].parameters) < set(events[filled[-1]].added):
+            continue
+        column, clear = events[filled[-1]], events[cleared[-1]]
+        adds = [f.recording.arrays[f"add/{column.column}/{i}"] for i in column.added]
+        return {
+            "line": clear.line, "back": column.line, "at": row.line, "step": row.row + 1,
+            "norm": float(sum(float((a * a).sum()) for a in adds) ** 0.5),
+            "left": "None" if clear.to == "none" else "zeros",
+        }  # fmt: skip
+    return None
+
+
+@mistake(
+    "zero-grad-not-called",
+    "zero_grad is named but not called",
+    "Line {named} names optimizer.zero_grad without brackets, so nothing was cleared: step {step} used {used} (norm "
+    "{norm:.3g}); it should have used {should} (norm {right:.3g}).",
+    "A method without brackets is only a value.",
+    "What does that line evaluate to?",
+)
+def zero_grad_not_called(f: Facts) -> Evidence | None:
+    line, row = f.not_called("zero_grad"), first_reuse(f)
+    return mixed(f, row) | {"line": line, "named": line} if line is not None and row is not None else None
+
+
+@mistake(
+    "zero-wrong-optimizer",
+    "The other optimizer's zero_grad is called",
+    "Step {step} used {used}: line {line} clears {cleared} twice in each round and {never} never, so its gradients pile up.",
+    "Which optimizer holds the parameters that are stepped next?",
+    "Each optimizer clears only the parameters that it holds.",
+)
+def zero_wrong_optimizer(f: Facts) -> Evidence | None:
+    row = first_reuse(f)
+    if len({o for r in f.optimizer_rows for o in r.optimizers}) != 2 or row is None:
+        return None
+    calls = f.all("call", "zero_grad")
+    cleared = {c.object for c in calls}
+    if len(cleared) != 1 or len(calls) < len(f.optimizer_rows) - 1:
+        return None
+    names = {o: f.optimizer_name(o) for r in f.optimizer_rows for o in r.optimizers}
+    (owner,) = cleared
+    never = next(n for o, n in names.items() if o != owner)
+    return mixed(f, row) | {"line": calls[-1].line, "cleared": names.get(owner, "one optimizer"), "never": never}
+
+
+@mistake(
+    "optimizer-model-parameter-drift",
+    "Parameters that the optimizer does not hold are never cleared",
+    "optimizer.zero_grad() clears only what the optimizer holds; .grad of {name} was never cleared and held the sum of "
+    "{count} batches when step {step} was taken on line {line}.",
+    "Which parameters does the optimizer hold, and which does the model have?",
+    "Clear all parameters whose .grad something reads.",
+)
+def drift(f: Facts) -> Evidence | None:
+    held = {i for r in f.optimizer_rows for i in r.parameters}
+    outside = {i for c in f.columns for i in c.added} - held
+    touched = {i for e in f.all("clear") for i in e.parameters}
+    missed = sorted(outside - touched)
+    row = f.first_wrong
+    if not missed or not held or row is None or not f.all("clear"):
+        return None
+    count = sum(missed[0] in c.added for c in f.columns if c.column < row.columns)
+    return {"line": row.line, "name": f.recording.parameters[missed[0]], "count": count, "step": row.row + 1}
+
+
+@mistake(
+    "zero-some-parameters",
+    "Only some parameters are cleared",
+    "Step {step} used the gradient of this batch alone for {fresh}, but {used} for {stale}: line {clear} does not clear all "
+    "parameters.",
+    "Which parameters does your clearing reach?",
+    "Every parameter that backward fills must be cleared.",
+)
+def zero_some(f: Facts) -> Evidence | None:
+    row = first_reuse(f)
+    if row is None or not f.all("clear"):
+        return None
+    old = f.reused[row.row]
+    weights = f.ledger.weights[:, row.row].abs() > TINY
+    stale = [i for i in row.parameters if any(weights[i, c] for c in old)]
+    fresh = [i for i in row.parameters if i not in stale and bool(weights[i].any())]
+    touched = {i for e in f.all("clear") for i in e.parameters}
+    if not stale or not fresh or set(stale) & touched:
+        return None
+    names = f.recording.parameters
+    return mixed(f, row) | {
+        "line": f.usual_line(f.all("clear")), "clear": f.usual_line(f.all("clear")),
+        "fresh": names[fresh[0]], "stale": names[stale[0]],
+    }  # fmt: skip
+
+
+@mistake(
+    "closure-without-zero-grad",
+    "The closure does not clear",
+    "step called your closure {count} times for batch {batch}, and each call added its gradient to the ones before: the "
+    "closure's line {line} calls backward and none of its lines clears.",
+    "How often does this optimizer call the closure in one step?",
+    "Clear inside the closure, before backward.",
+)
+def closure_without_zero(f: Facts) -> Evidence | None:
+    for start, row in enumerate(f.rows):
+        end = f.index(f.rows[start + 1]) if start + 1 < len(f.rows) else len(f.events)
+        inside = [e for e in f.events[f.index(row) : end] if e.inside_step or (e.what == "clear")]
+        backs = [i for i, e in enumerate(inside) if e.what == "backward"]
+        if len(backs) > 1 and not any(e.what == "clear" for e in inside[backs[0] : backs[-1]]):
+            return {"line": inside[backs[0]].line, "count": len(backs), "batch": (row.batch or 0) + 1}
+    return None
+
+
+@mistake(
+    "closure-does-not-recompute",
+    "The closure returns a loss that was computed before",
+    "step called your closure, but no forward pass ran inside it: every call got the same loss and gradient although the "
+    "weights had moved (line {line}).",
+    "The optimizer calls the closure again after it has moved the weights.",
+    "Loss and gradient must be computed inside the closure.",
+)
+def closure_stale(f: Facts) -> Evidence | None:
+    if f.task.optimizer != "lbfgs" or not f.optimizer_rows or any(e.inside_step for e in f.all("forward")):
+        return None
+    return {"line": f.step_line}
+
+
+@mistake(
+    "missing-zero-grad",
+    "Gradients are never cleared",
+    "Step {step} used {used} (norm {norm:.3g}); it should have used {should} (norm {right:.3g}): line {line} calls backward, "
+    "which adds to .grad, and no line clears it.",
+    "What is in .grad just before each backward call?",
+    "backward adds to .grad; PyTorch cannot know when a new batch starts.",
+    "Say when: clear once per update, anywhere between the step and the next backward.",
+)
+def missing_zero_grad(f: Facts) -> Evidence | None:
+    row = first_reuse(f)
+    if row is None:
+        return None
+    columns = f.reused[row.row]
+    params = {i for c in columns for i in f.columns[c].added}
+    end = f.index(row)
+    cleared = [e for e in f.events[:end] if e.what == "clear" and set(e.parameters) & params]
+    used_before = [e for e in cleared if f.index(e) > f.index(f.columns[min(columns)])]
+    any_ever = [e for e in f.all("clear") if set(e.parameters) & params]
+    if f.task.signature in ("train_gan", "fit"):
+        return mixed(f, row) if not used_before else None
+    return mixed(f, row) if not any_ever else None
+
+
+def clears_per_call_start(f: Facts) -> bool:
+    """All clearing happens before a call's first backward."""
+    for event in f.all("clear"):
+        start = max(i for i, e in enumerate(f.events[: f.index(event)]) if e.what == "enter")
+        if any(e.what in ("backward", "update") for e in f.events[start : f.index(event)]):
+            return False
+    return bool(f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad"))
+
+
+@mistake(
+    "zero-once-per-epoch",
+    "Gradients are cleared once, before the loop",
+    "Step {step} used {used} (norm {norm:.3g}); it should have used {should} (norm {right:.3g}): line {clear} clears once, before "
+    "the first batch, and line {line} adds to .grad for every batch.",
+    "How often is .grad cleared, and how often is it added to?",
+    "Clearing belongs to every update, so it stands inside the loop.",
+)
+def zero_once(f: Facts) -> Evidence | None:
+    row = first_reuse(f)
+    if row is None or not clears_per_call_start(f):
+        return None
+    events = f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad")
+    return mixed(f, row) | {"line": f.usual_line(events), "clear": f.usual_line(events)}
+
+
+@mistake(
+    "zero-grad-conditional",
+    "Gradients are cleared only now and then",
+    "Step {step} used {used} (norm {norm:.3g}); it should have used {should} (norm {right:.3g}): {clear}.",
+    "In which rounds of the loop is the clearing line reached?",
+    "Clearing must not depend on anything but the step.",
+)
+def zero_conditional(f: Facts) -> Evidence | None:
+    row = first_reuse(f)
+    if row is None:
+        return None
+    line = f.usual_line(f.all("clear"))
+    words = f"line {line} clears, but not before every step" if line else "no line clears before this step"
+    return mixed(f, row) | {"line": line or f.backward_line, "clear": words}
+
+
+@mistake(
+    "stale-gradient-at-entry",
+    "A gradient from before the loop is still there",
+    "The first step used {used} together with the gradient of a backward call before the loop (line {line}): norm {norm:.3g} "
+    "instead of {right:.3g}.",
+    "What is in .grad when the loop begins?",
+    "Clear after the check before the loop, or at the start of every round.",
+)
+def stale_at_entry(f: Facts) -> Evidence | None:
+    first_fetch = next((f.index(e) for e in f.events if e.what == "fetch"), None)
+    row = f.first_wrong
+    if first_fetch is None or row is None or row.row != 0:
+        return None
+    early = [c for c in f.columns if f.index(c) < first_fetch or c is f.columns[0]]
+    columns = sorted(f.row_columns[0])
+    loop = [c for c in columns if f.columns[c].batches == f.columns[columns[-1]].batches]
+    if len(columns) < 2 or not early or f.columns[columns[0]] not in early:
+        return None
+    same_round = any(e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])])
+    if f.index(early[0]) < first_fetch or (same_round and len(loop) >= 1 and len(columns) == 2):
+        return mixed(f, row) | {"line": early[0].line}
+    return None
+
+
+@mistake(
+    "generator-leaks-into-discriminator",
+    "The generator's backward also fills the discriminator",
+    "Step {step} of the discriminator used its own gradient and the generator's: line {line} goes back through the "
+    "discriminator and fills its .grad, and nothing clears it before the discriminator's own backward.",
+    "Whose .grad does the generator's loss reach?",
+    "The discriminator's gradients must be clean when its own backward is called.",
+)
+def generator_leaks(f: Facts) -> Evidence | None:
+    if f.task.signature != "train_gan":
+        return None
+    disc = {i for i, n in enumerate(f.recording.parameters) if n.startswith("disc.")}
+    for row in f.rows:
+        if not set(row.parameters) <= disc:
+            continue
+        leaking = [f.columns[c] for c in f.row_columns[row.row] if set(f.columns[c].added) - disc]
+        if leaking and f.differs(row):
+            return {"line": leaking[0].line, "step": row.row + 1}
+    return None
+
+
+@mistake(
+    "extra-backward-pollutes-gradients",
+    "Another backward call adds into the weights' gradients",
+    "Step {step} used two gradients together, from backward on lines {lines} (norm {norm:.3g} instead of {right:.3g}); only the "
+    "last belongs to the loss that is trained.",
+    "Which backward calls ran since the gradients were last cleared?",
+    "Clear after the other backward, or use torch.autograd.grad, which leaves .grad alone.",
+)
+def extra_backward(f: Facts) -> Evidence | None:
+    if f.task.accumulates:
+        return None
+    row = f.first_wrong
+    if row is None or row.row in f.reused:
+        return None
+    columns = [f.columns[c] for c in sorted(f.row_columns[row.row])]
+    same = {tuple(c.batches) for c in columns}
+    if len(columns) < 2 or len({c.root for c in columns}) < 2 or len(same) > 1:
+        return None
+    lines = " and ".join(str(c.line) for c in columns[:2])
+    return mixed(f, row) | {"line": columns[0].line, "lines": lines}
+
+
+MISTAKES: tuple[Mistake, ...] = tuple(SHELF)
