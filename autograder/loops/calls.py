@@ -60,6 +60,7 @@ CALLS: dict[CodeType, tuple[str, Note]] = {
         ("set_grad_enabled", torch.set_grad_enabled.__init__, _mode),
         ("set_grad_enabled.exit", torch.set_grad_enabled.__exit__, _nothing),
         ("module.train", nn.Module.train, _mode),
+        ("module.train", nn.Module.eval, lambda frame: {"mode": False}),
         ("autograd.grad", torch.autograd.grad, _nothing),
     )
 }

@@ -179,12 +179,10 @@ class Facts:
     @cached_property
     def reused(self) -> dict[int, set[int]]:
         """Row to the columns that an earlier row had used already."""
-        out, seen = {}, set[int]()
-        for r, columns in enumerate(self.row_columns):
-            if columns & seen:
-                out[r] = columns & seen
-            seen |= columns
-        return out
+        used = self.ledger.weights.abs() > TINY  # [parameter, row, column]: each parameter has its own history
+        before = used.cumsum(1) - used.long()
+        again = (used & (before > 0)).any(0)
+        return {r: set(again[r].nonzero().flatten().tolist()) for r in range(self.ledger.rows) if again[r].any()}
 
     @cached_property
     def unused_columns(self) -> set[int]:

@@ -26,8 +26,8 @@ class Failure:
     """Why a function did not end by returning.
 
     ``kind`` is ``raised``, ``timeout``, ``exit`` (it tried to end Python), ``input`` (it asked the user),
-    ``memory`` or ``recursion``; ``type`` and ``message`` are the exception's; ``line`` and ``text`` the
-    learner's line where it happened, None and "" where no line is the learner's.
+    ``memory`` or ``recursion``; ``type`` is the exception's, and so is ``message`` where the kind is ``raised``,
+    otherwise a sentence; ``line`` and ``text`` are the learner's line, None and "" where no line is the learner's.
     """
 
     kind: str
@@ -92,39 +92,40 @@ def _guarded(
     return value, failure
 
 
-KINDS: tuple[tuple[type[BaseException], str], ...] = (
-    (TimeLimit, "timeout"),
-    (SystemExit, "exit"),
-    (InputAsked, "input"),
-    (MemoryError, "memory"),
-    (RecursionError, "recursion"),
+KINDS: tuple[tuple[type[BaseException], str, str], ...] = (
+    (TimeLimit, "timeout", "It ran too long."),
+    (SystemExit, "exit", "It tried to end Python with exit or sys.exit: a function ends with return."),
+    (InputAsked, "input", ""),
+    (MemoryError, "memory", "It asked for more memory than there is."),
+    (RecursionError, "recursion", "It called itself again and again until Python's limit was reached."),
 )
 
 
 def _failure(error: BaseException) -> Failure:
-    kind = next((name for cause, name in KINDS if isinstance(error, cause)), "raised")
-    try:
-        message = str(error)
-    except Exception:
-        message = "(its text cannot be read)"
+    kind, message = next(((name, words) for cause, name, words in KINDS if isinstance(error, cause)), ("raised", ""))
+    if not message:
+        try:
+            message = str(error)
+        except Exception:
+            message = "(its text cannot be read)"
     if len(message) > LONGEST_MESSAGE:
         message = message[: LONGEST_MESSAGE - 1] + "…"
     return Failure(kind, type(error).__name__, message, *learner_line(error.__traceback__))
 
 
 def _timeout(clock: Clock, seconds: float) -> Failure:
-    return Failure("timeout", "TimeLimit", f"it ran longer than {seconds:g} seconds", clock.line, clock.text)
+    return Failure("timeout", "TimeLimit", f"It was still running after {seconds:g} seconds: does its loop ever end?", clock.line, clock.text)
 
 
 # ---- what would wait for a person, or end the session --------------------------------------------------------------
 
 
 def _ask(*args: Any, **kwargs: Any) -> Any:
-    raise InputAsked("exercises cannot ask for input")
+    raise InputAsked("Exercises cannot ask for input: nobody is there to type it.")
 
 
 def _stop_here(*args: Any, **kwargs: Any) -> Any:
-    raise InputAsked("exercises cannot stop in a debugger")
+    raise InputAsked("Exercises cannot stop in a debugger: take the breakpoint out.")
 
 
 def _leave(*args: Any, **kwargs: Any) -> Any:

@@ -12,6 +12,7 @@ and what does not fit is the row's residual.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,30 +79,28 @@ def make_ledger(recording: Recording) -> Ledger:
     weights = torch.zeros(count, len(rows), len(columns), dtype=torch.float64)
     residual = torch.zeros(count, len(rows), dtype=torch.float64)
     norms = [0.0] * len(rows)
-    units = column_units(recording, columns)
-    for i in range(count):
-        booked = _bookkeeping(recording.events, i)
-        for row in rows:
-            used = used_gradient(recording, row, i)
-            if used is None:
-                continue
-            added = {c.column: _added(recording, c.column, i) for c in columns if c.column < row_limit(columns, row, recording)}
-            entry, rest = _entry(booked.get(row.row, {}), added, used)
-            for c, v in entry.items():
-                weights[i, row.row, c] = v * units[c]
+    units = torch.tensor(column_units(recording, columns), dtype=torch.float64)
+    booked = [_bookkeeping(recording.events, i) for i in range(count)]
+    for row in rows:
+        limit = row_limit(columns, row)
+        used = {i: g.double().reshape(-1) for i in range(count) if (g := used_gradient(recording, row, i)) is not None}
+        norms[row.row] = float(sum(float(g @ g) for g in used.values()) ** 0.5)
+        entries = {i: booked[i].get(row.row, {}) for i in used}
+        for i, entry, rest in _explain(recording, entries, used, limit):
+            for c, share in entry.items():
+                weights[i, row.row, c] = share * units[c]
             residual[i, row.row] = rest
-            norms[row.row] += float((used.double() ** 2).sum())
     return Ledger(
-        recording.parameters, weights, residual, tuple(n**0.5 for n in norms),
+        recording.parameters, weights, residual, tuple(norms),
         tuple(tuple(c.batches) for c in columns), tuple(c.call for c in columns), tuple(r.call for r in rows),
     )  # fmt: skip
 
 
-def row_limit(columns: list[Event], row: Event, recording: Recording) -> int:
+def row_limit(columns: list[Event], row: Event) -> int:
     """Columns from this one on came after the row (a closure's columns come inside its step)."""
-    later = [e.column for e in columns if e.column >= row.columns and not e.inside_step]
-    inside = row.inside_backward
-    return min(later, default=len(columns)) if not inside else row.columns
+    if row.inside_backward:
+        return int(row.columns)
+    return min((e.column for e in columns[row.columns :] if not e.inside_step), default=len(columns))
 
 
 def used_gradient(recording: Recording, row: Event, i: int) -> Tensor | None:
@@ -185,43 +184,48 @@ def _bookkeeping(events: tuple[Event, ...], i: int) -> dict[int, dict[int, float
     return out
 
 
-def _entry(
-    booked: dict[int, float], added: dict[int, Tensor | None], used: Tensor
-) -> tuple[dict[int, float], float]:
-    """The shares that give ``used``, and the relative residual that is left."""
-    size = float(used.double().norm())
-    if size == 0.0:
-        return {}, 0.0
-    columns = {c: a.double().reshape(-1) for c, a in added.items() if a is not None}
-    target = used.double().reshape(-1)
+def _explain(
+    recording: Recording, entries: dict[int, dict[int, float]], used: dict[int, Tensor], limit: int
+) -> Iterator[tuple[int, dict[int, float], float]]:
+    """Per parameter the shares of the columns before ``limit``, and the relative residual.
 
-    def rest(entry: dict[int, float]) -> float:
-        total = sum((v * columns[c] for c, v in entry.items() if c in columns), torch.zeros_like(target))
-        return float((target - total).norm()) / size
+    Where bookkeeping does not explain the values, one fit over all such parameters together is tried: a single
+    small parameter can be fitted by almost anything.
+    """
+    room = 1e-9 if recording.task.dtype is torch.float64 else 1e-4
+    added = {i: {c: a.double().reshape(-1) for c in range(limit) if (a := _added(recording, c, i)) is not None} for i in used}
+    entries = {i: {c: v for c, v in entry.items() if c in added[i]} for i, entry in entries.items()}
+    rests = {i: _rest(entries[i], added[i], used[i]) for i in used}
+    odd = [i for i in used if rests[i] > room]
+    fitted = _fit({i: added[i] for i in odd}, {i: used[i] for i in odd}, 100 * room) if odd else None
+    for i in used:
+        if fitted is not None and i in odd:
+            entry = {c: v for c, v in fitted.items() if c in added[i]}
+            yield i, entry, 0.0
+        else:
+            yield i, entries[i], rests[i] if rests[i] > room else 0.0
 
-    best = {c: v for c, v in booked.items() if c in columns}
-    room = 1e-9 if used.dtype is torch.float64 else 1e-4
-    if rest(best) <= room or not columns:
-        return best, _rounded(rest(best), room)
-    return _fit(columns, target, best, rest, room)
+
+def _rest(entry: dict[int, float], added: dict[int, Tensor], used: Tensor) -> float:
+    """The norm of what ``entry`` leaves of ``used``, relative to ``used``."""
+    size = float(used.norm())
+    total = sum((v * added[c] for c, v in entry.items()), torch.zeros_like(used))
+    return float((used - total).norm()) / size if size else 0.0
 
 
-def _fit(columns: dict[int, Tensor], target: Tensor, best: dict[int, float], rest: Any, room: float) -> tuple[dict[int, float], float]:
-    """Least squares, on as few of the latest columns as explain the target."""
-    latest = sorted(columns, reverse=True)[:WINDOW]
-    for count in range(1, min(len(latest), len(target)) + 1):
-        matrix = torch.stack([columns[c] for c in latest[:count]], 1)
+def _fit(added: dict[int, dict[int, Tensor]], used: dict[int, Tensor], room: float) -> dict[int, float] | None:
+    """Least squares on as few of the latest columns as explain ``used``; None where none do."""
+    latest = sorted({c for columns in added.values() for c in columns}, reverse=True)[:WINDOW]
+    target = torch.cat(list(used.values()))
+    columns = [torch.cat([added[i].get(c, torch.zeros_like(g)) for i, g in used.items()]) for c in latest]
+    for count in sorted({1, 2, 3, 4, 6, 8, 12, 24, len(columns)} - {0}):
+        if count > min(len(columns), len(target) - 1) or not float(target.norm()):
+            break
+        matrix = torch.stack(columns[:count], 1)
         solution = torch.linalg.lstsq(matrix, target[:, None]).solution.reshape(-1)
-        entry = dict(zip(latest[:count], solution.tolist(), strict=True))
-        if rest(entry) <= 100 * room:
-            return {c: v for c, v in entry.items() if abs(v) > TINY}, 0.0
-        if rest(entry) < 0.5 * rest(best):
-            best = entry
-    return best, _rounded(rest(best), room)
-
-
-def _rounded(value: float, room: float) -> float:
-    return 0.0 if value <= room else value
+        if float((target - matrix @ solution).norm()) <= room * float(target.norm()):
+            return {c: v for c, v in zip(latest, solution.tolist(), strict=False) if abs(v) > TINY}
+    return None
 
 
 def shares_by_batch(ledger: Ledger) -> list[dict[tuple[int, int], float]]:

@@ -23,8 +23,9 @@ Undo = Callable[[], None]
 def neutral_state(seed: int | None = None) -> Iterator[None]:
     """Run a block under torch's own defaults, whatever was set before, and restore it all afterwards.
 
-    Inside: gradients are recorded, the default dtype is float32, the default device the CPU, and anomaly mode,
-    autocast and deterministic algorithms are off. ``seed`` seeds torch, Python and NumPy for the block.
+    Inside: gradients are recorded, the default dtype is float32, the default device the CPU, torch has one thread
+    (exercises are too small for more), and anomaly mode, autocast and deterministic algorithms are off. ``seed``
+    seeds torch, Python and NumPy for the block.
     """
     undos = [save() for save in SAVED]
     mode = torch.inference_mode(False)
@@ -44,6 +45,7 @@ def neutral_state(seed: int | None = None) -> Iterator[None]:
 def _set_defaults() -> None:
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(1)
     if torch.get_default_device() != torch.device("cpu"):
         torch.set_default_device(None)
     if torch.is_anomaly_enabled():

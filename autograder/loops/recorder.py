@@ -419,8 +419,11 @@ class _Busy:
         if not self.was:
             self.recorder.grad_enabled = self.grad
         torch._C._set_grad_enabled(False)
+        self.plain = torch._C.DisableTorchFunction()
+        self.plain.__enter__()
 
     def __exit__(self, *exc: object) -> None:
+        self.plain.__exit__(None, None, None)
         torch._C._set_grad_enabled(self.grad)
         self.recorder.busy = self.was
 

@@ -201,29 +201,31 @@ def missing_zero_grad(f: Facts) -> Evidence | None:
     return mixed(f, row) if not any_ever else None
 
 
-def clears_per_call_start(f: Facts) -> bool:
-    """All clearing happens before a call's first backward."""
+def clears_outside_the_loop(f: Facts) -> bool:
+    """All clearing happens before a call's first backward or after its last."""
     for event in f.all("clear"):
-        start = max(i for i, e in enumerate(f.events[: f.index(event)]) if e.what == "enter")
-        if any(e.what in ("backward", "update") for e in f.events[start : f.index(event)]):
+        at = f.index(event)
+        earlier = [e.what for e in f.events[:at] if e.call == event.call]
+        later = [e.what for e in f.events[at:] if e.call == event.call]
+        if "backward" in earlier and "backward" in later:
             return False
     return bool(f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad"))
 
 
 @mistake(
     "zero-once-per-epoch",
-    "Gradients are cleared once, before the loop",
-    "Step {step} used {used} (norm {norm:.3g}); it should have used {should} (norm {right:.3g}): line {clear} clears once, before "
-    "the first batch, and line {line} adds to .grad for every batch.",
+    "Gradients are cleared once per pass over the loader",
+    "Step {step} used {used} (norm {norm:.3g}); it should have used {should} (norm {right:.3g}): line {clear} clears once "
+    "per call, and line {back} adds to .grad for every batch.",
     "How often is .grad cleared, and how often is it added to?",
     "Clearing belongs to every update, so it stands inside the loop.",
 )
 def zero_once(f: Facts) -> Evidence | None:
     row = first_reuse(f)
-    if row is None or not clears_per_call_start(f):
+    if row is None or not clears_outside_the_loop(f):
         return None
     events = f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad")
-    return mixed(f, row) | {"line": f.usual_line(events), "clear": f.usual_line(events)}
+    return mixed(f, row) | {"line": f.usual_line(events), "clear": f.usual_line(events), "back": f.backward_line}
 
 
 @mistake(
@@ -259,6 +261,8 @@ def stale_at_entry(f: Facts) -> Evidence | None:
     columns = sorted(f.row_columns[0])
     loop = [c for c in columns if f.columns[c].batches == f.columns[columns[-1]].batches]
     if len(columns) < 2 or not early or f.columns[columns[0]] not in early:
+        return None
+    if f.task.accumulates and f.index(early[0]) > first_fetch:
         return None
     same_round = any(e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])])
     if f.index(early[0]) < first_fetch or (same_round and len(loop) >= 1 and len(columns) == 2):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 from autograder.loops.facts import Facts
 from autograder.loops.mistakes.mistake import Evidence, Mistake, Shelf
 from autograder.loops.recording import Event
@@ -17,7 +19,8 @@ def raised(f: Facts, *words: str) -> bool:
 
 def here(f: Facts, **more: object) -> Evidence:
     assert f.failure is not None
-    return {"line": f.failure.line, "error": f.failure.message.splitlines()[0] if f.failure.message else "", **more}
+    error = shorten(f.failure.message.split(": ")[0], 120, placeholder=" ...")
+    return {"line": f.failure.line, "error": error, **more}
 
 
 def last(f: Facts, what: str) -> Event | None:
@@ -152,6 +155,22 @@ def graph_reused(f: Facts) -> Evidence | None:
 
 
 @mistake(
+    "step-before-backward",
+    "step comes before backward",
+    "For batch {batch} line {step} stepped between the forward pass and backward: the weights that backward needs "
+    "had changed, and the step had no gradient of batch {batch} to use.",
+    "What is in .grad when step is called?",
+    "step uses what is in .grad at that moment; backward puts it there.",
+)
+def stepped_before_backward(f: Facts) -> Evidence | None:
+    failing, forward, row = last(f, "backward"), last(f, "forward"), last(f, "update")
+    if not raised(f, "modified by an inplace operation") or failing is None or forward is None or row is None:
+        return None
+    between = f.index(forward) < f.index(row) < f.index(failing)
+    return here(f, batch=(row.batch or 0) + 1, step=row.line) | {"line": row.line} if between else None
+
+
+@mistake(
     "stale-graph-reused",
     "An old graph is used after the weights have changed",
     "Line {line} goes back through a graph that was recorded before the weights changed, so autograd refuses: {error}",
@@ -176,16 +195,14 @@ def inference_tensors(f: Facts) -> Evidence | None:
 @mistake(
     "zero-on-none",
     "A gradient that is None cannot be zeroed",
-    "Line {line} calls zero_() on a .grad that is still None: before the first backward call there is nothing to clear.",
+    "Line {line} wants to change a .grad that is still None: before the first backward call there is nothing to clear.",
     "What is .grad before the first backward call?",
     "Clear after the update, ask whether .grad is None first, or assign None: that is always allowed.",
 )
 def zero_on_none(f: Facts) -> Evidence | None:
-    if raised(f, "'NoneType' object has no attribute 'zero_'", "'NoneType' object has no attribute 'fill_'") and not any(
-        e.added for e in f.columns
-    ):
-        return here(f)
-    return None
+    read = last(f, "read")
+    untouched = not f.columns and not f.all("call", "zero_grad") and not f.all("call", "module.zero_grad")
+    return here(f) if raised(f, "'NoneType' object has no attribute") and untouched and read is not None else None
 
 
 @mistake(
