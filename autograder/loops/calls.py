@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.amp import GradScaler  # type: ignore[attr-defined]
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -21,7 +21,7 @@ Note = Callable[[FrameType], dict[str, Any]]
 
 
 def _code(function: Any) -> CodeType:
-    return inspect.unwrap(function).__code__  # type: ignore[no-any-return]
+    return inspect.unwrap(function).__code__
 
 
 def _nothing(frame: FrameType) -> dict[str, Any]:

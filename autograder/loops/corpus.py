@@ -53,7 +53,9 @@ def judge_folder(folder: Path, seed: int = 0) -> dict[str, Any]:
         try:
             cases.append(judge_case(path, seed))
         except (AttributeError, KeyError, ValueError) as error:
-            cases.append({"case": path.stem, "verdict": "unusable", "kind": "none", "line": None, "message": str(error)})
+            cases.append(
+                {"case": path.stem, "verdict": "unusable", "kind": "none", "line": None, "message": str(error)}
+            )
     known = [c for c in cases if "expected" in c]
     called = [c for c in known if c["verdict"] == "wrong"]
     wrong = [c for c in known if c["expected"]["verdict"] == "wrong"]

@@ -140,7 +140,8 @@ class Facts:
         last = len(self.deviations) - 1
         arrays = self.recording.arrays
         return last > 0 and all(
-            torch.equal(arrays[f"param/0/{i}"], arrays[f"param/{last}/{i}"]) for i in range(len(self.recording.parameters))
+            torch.equal(arrays[f"param/0/{i}"], arrays[f"param/{last}/{i}"])
+            for i in range(len(self.recording.parameters))
         )
 
     def used_norm(self, row: Event) -> float:
@@ -226,4 +227,10 @@ class Facts:
 
 
 def _distance(a: Tensor, b: Tensor) -> float:
-    return float((a.double() - b.double()).abs().max()) if a.numel() and a.shape == b.shape else 0.0 if not a.numel() else float("inf")
+    return (
+        float((a.double() - b.double()).abs().max())
+        if a.numel() and a.shape == b.shape
+        else 0.0
+        if not a.numel()
+        else float("inf")
+    )

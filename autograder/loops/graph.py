@@ -22,8 +22,13 @@ def every_tensor(value: Any) -> list[Tensor]:
     return []
 
 
+def notes_of(node: Any) -> dict[Any, Any]:
+    """A graph node's ``metadata``, PyTorch's own place for notes (typed as a method there)."""
+    return node.metadata
+
+
 class Tags:
-    """Marks in the nodes' ``metadata``, PyTorch's own place for notes; nothing is kept alive by them."""
+    """Marks on the nodes of graphs; they keep nothing alive."""
 
     def __init__(self) -> None:
         self.batch_of: dict[int, int | None] = {}
@@ -34,31 +39,32 @@ class Tags:
         self.batch_of[forward] = batch
         for tensor in outputs:
             if tensor.grad_fn is not None:
-                tensor.grad_fn.metadata[(id(self), "forward")] = forward
+                notes_of(tensor.grad_fn)[(id(self), "forward")] = forward
 
     def reached(self, roots: list[Tensor]) -> list[int]:
         """Numbers of the forward passes in the graphs of ``roots``, in order."""
-        found, seen = set(), set()
+        found: set[int | None] = set()
+        seen: set[Any] = set()
         todo = [root.grad_fn for root in roots]
         while todo and len(seen) < LIMIT:
             node = todo.pop()
             if node is None or node in seen:
                 continue
             seen.add(node)
-            found.add(node.metadata.get((id(self), "forward")))
+            found.add(notes_of(node).get((id(self), "forward")))
             todo += [following for following, _ in node.next_functions]
-        return sorted(found - {None})  # type: ignore[type-var]
+        return sorted(number for number in found if number is not None)
 
     def finish(self, roots: list[Tensor]) -> int | None:
         """Mark the root of a backward call; the same root has the same number the next time."""
         number = None
         for root in roots:
             if root.grad_fn is not None:
-                number = root.grad_fn.metadata.setdefault((id(self), "root"), self.roots)
+                number = notes_of(root.grad_fn).setdefault((id(self), "root"), self.roots)
         self.roots += 1
         return number
 
     def finished(self, value: Any) -> bool:
         """Whether backward was called on this tensor before."""
         node = value.grad_fn if isinstance(value, torch.Tensor) else None
-        return node is not None and (id(self), "root") in node.metadata
+        return node is not None and (id(self), "root") in notes_of(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import getpass
 import sys
 import time
@@ -62,9 +63,8 @@ def attempt(
     KeyboardInterrupt, and only if the user asks for it.
     """
     started = time.perf_counter()
-    with neutral_state(), captured(output) as caught:
-        with _nobody_to_ask(caught), limited(seconds) as clock:
-            value, failure = _guarded(function, args, kwargs, clock)
+    with neutral_state(), captured(output) as caught, _nobody_to_ask(caught), limited(seconds) as clock:
+        value, failure = _guarded(function, args, kwargs, clock)
     if clock.interrupted:
         raise KeyboardInterrupt
     if clock.reached:
@@ -114,7 +114,13 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _timeout(clock: Clock, seconds: float) -> Failure:
-    return Failure("timeout", "TimeLimit", f"It was still running after {seconds:g} seconds: does its loop ever end?", clock.line, clock.text)
+    return Failure(
+        "timeout",
+        "TimeLimit",
+        f"It was still running after {seconds:g} seconds: does its loop ever end?",
+        clock.line,
+        clock.text,
+    )
 
 
 # ---- what would wait for a person, or end the session --------------------------------------------------------------
@@ -136,10 +142,11 @@ def _leave(*args: Any, **kwargs: Any) -> Any:
 def _nobody_to_ask(caught: Caught) -> Iterator[None]:
     """``input``, ``breakpoint``, IPython's ``exit`` and ``display`` do no harm in the block.
 
-    ``neutral_state`` puts the builtins and ``breakpointhook`` back.
+    ``neutral_state`` puts the builtins and the hooks back.
     """
     builtins.input = _ask
     sys.breakpointhook = _stop_here
+    sys.unraisablehook = lambda unraisable: None
     asked, getpass.getpass = getpass.getpass, _ask
     shell = _shell()
     before = shell and (shell.__dict__.get("ask_exit"), shell.display_pub)

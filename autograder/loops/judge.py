@@ -83,7 +83,8 @@ def _raised(facts: Facts) -> Verdict:
     words = failure.message if failure.kind != "raised" else f"{failure.type}{place}: {failure.message}"
     hints = ("Read the error's last line first; it names what PyTorch could not do.",)
     return Verdict(
-        False, failure.kind, failure.line, words, hints, _ledger(facts), recording.notes, "The loop did not finish", False, names
+        False, failure.kind, failure.line, words, hints,
+        _ledger(facts), recording.notes, "The loop did not finish", False, names,
     )  # fmt: skip
 
 
@@ -102,12 +103,14 @@ def _unknown(facts: Facts, names: tuple[str, ...]) -> Verdict:
         words = f"The returned tensor is off by up to {facts.returned_off:.3g}."
     elif row is not None and (want := facts.wanted(row)) is not None:
         words = (
-            f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm {facts.used_norm(row):.3g} "
-            f"instead of {want.norm:.3g}, from {facts.said(row)}."
+            f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm "
+            f"{facts.used_norm(row):.3g} instead of {want.norm:.3g}, from {facts.said(row)}."
         )
     else:
         off = max((d, n) for devs in facts.deviations for d, n in zip(devs, recording.parameters, strict=True))
-        words = f"After the run {listed(names[:3])} {'is' if len(names) == 1 else 'are'} not where they should be ({off[1]} by {off[0]:.3g})."
+        verb = "is not where it" if len(names) == 1 else "are not where they"
+        words = f"After the run {listed(names[:3])} {verb} should be ({off[1]} is off by {off[0]:.3g})."
+    line = row.line if row else None
     return Verdict(
-        False, "unknown", row.line if row else None, words, (), facts.ledger, recording.notes, "Another result", False, names
+        False, "unknown", line, words, (), facts.ledger, recording.notes, "Another result", False, names
     )  # fmt: skip

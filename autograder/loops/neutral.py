@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import overrides

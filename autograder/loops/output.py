@@ -94,10 +94,9 @@ class Notes:
 
     def wrote(self, text: str) -> None:
         """Text that was written to stderr; of a progress bar, its last state."""
-        lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.splitlines(keepends=False)]
-        states = [line for line in " ".join(lines).splitlines() if line.strip()]
-        if states:
-            self.add(f"Written to stderr: {' '.join(states)}")
+        lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n")]
+        if any(line.strip() for line in lines):
+            self.add(f"Written to stderr: {' '.join(lines)}")
 
     @staticmethod
     def _where() -> str:
@@ -120,7 +119,7 @@ class Caught:
     """What a captured block wrote: ``out`` and ``err`` are bounded streams, ``notes`` the remarks."""
 
     def __init__(self, most: int) -> None:
-        self.out, self.err, self.notes = Bounded(most, 1, "<stdout>"), Bounded(4_000, 2, "<stderr>"), Notes()
+        self.out, self.err, self.notes = Bounded(most, 1, "<stdout>"), Bounded(20_000, 2, "<stderr>"), Notes()
 
     def finish(self) -> None:
         """Turn what reached stderr into a note."""

@@ -71,7 +71,8 @@ class Recorder(TorchFunctionMode):
         self.arrays: dict[str, Tensor] = {}
         self.lines: dict[int, str] = {}
         self.troubles: list[str] = []
-        self.call, self.batch, self.columns, self.rows, self.forwards = 0, None, 0, 0, 0
+        self.call, self.columns, self.rows, self.forwards = 0, 0, 0, 0
+        self.batch: int | None = None
         self.tags = Tags()
         self.busy, self.grad_enabled = False, True
         self.column: Event | None = None
@@ -80,9 +81,7 @@ class Recorder(TorchFunctionMode):
         self.stale_row = False
         self.seen_grads: list[Tensor | None] = [None] * len(self.params)
         self.seen_params = [p.detach().clone() for p in self.params]
-        self.where = {
-            address(tensor): i for i, pair in enumerate(list.__iter__(material.loader)) for tensor in pair
-        }
+        self.where = {address(tensor): i for i, pair in enumerate(list.__iter__(material.loader)) for tensor in pair}
         self.before: dict[int, Tensor | None] = {}
         self.plain_rate = plain_rate(material)
         self.undo: list[Callable[[], None]] = []
@@ -293,7 +292,7 @@ class Recorder(TorchFunctionMode):
         roots = every_tensor(given.get("tensors"))
         weights = every_tensor(given.get("grad_tensors"))
         reached = self.tags.reached(roots)
-        batches = sorted({self.tags.batch_of[n] for n in reached} - {None})
+        batches = sorted({b for n in reached if (b := self.tags.batch_of[n]) is not None})
         if not batches and self.batch is not None:
             batches = [self.batch]
         self.column = self.note(
@@ -317,7 +316,8 @@ class Recorder(TorchFunctionMode):
             with self.looking():
                 if self.column is None:  # a backward that no profile call announced
                     self.start_backward(None)
-                assert self.column is not None and parameter.grad is not None
+                assert self.column is not None
+                assert parameter.grad is not None
                 grad, before = parameter.grad.detach(), self.before.pop(i, None)
                 self.column.data["added"].append(i)
                 self.keep(f"add/{self.column.column}/{i}", grad if before is None else grad - before)
@@ -429,7 +429,9 @@ class _Busy:
 
 
 def _same(a: Tensor, b: Tensor | None) -> bool:
-    return b is not None and a.shape == b.shape and bool(torch.equal(a, b) or torch.equal(a.nan_to_num(), b.nan_to_num()))
+    return (
+        b is not None and a.shape == b.shape and bool(torch.equal(a, b) or torch.equal(a.nan_to_num(), b.nan_to_num()))
+    )
 
 
 def _ratio(new: Tensor, old: Tensor) -> float | None:

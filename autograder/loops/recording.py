@@ -91,7 +91,7 @@ class Recording:
             plain["lines"] = {int(k): str(v) for k, v in plain["lines"].items()}
             plain |= {k: tuple(plain[k]) for k in ("parameters", "notes")}
             return cls(**plain)
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"not a recording: {error}") from error
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +62,7 @@ def batch_loss(task: Task, material: Material, batch: int) -> Loss:
 
     def plain() -> Tensor:
         out = model(x)
-        return loss_fn(out[0] if isinstance(out, tuple) else out, y)  # type: ignore[no-any-return]
+        return loss_fn(out[0] if isinstance(out, tuple) else out, y)
 
     def auxiliary() -> Tensor:
         parameters = list(model.parameters())
@@ -71,7 +72,7 @@ def batch_loss(task: Task, material: Material, batch: int) -> Loss:
     def adversarial() -> Tensor:
         probe = x.clone().requires_grad_()
         (slope,) = torch.autograd.grad(loss_fn(model(probe), y), probe)
-        return loss_fn(model(x + 0.1 * slope.sign()), y)  # type: ignore[no-any-return]
+        return loss_fn(model(x + 0.1 * slope.sign()), y)
 
     def autocast() -> Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -94,8 +95,12 @@ def _accumulate(task: Task, material: Material) -> Iterator[Want]:
             losses = tuple((1 / len(group), batch_loss(task, material, batch)) for batch in group)
         else:
             x, y = (torch.cat(part) for part in zip(*(material.loader[b] for b in group), strict=True))
-            losses = ((1.0, lambda x=x, y=y: loss_fn(model(x), y)),)
+            losses = ((1.0, partial(_on, model, loss_fn, x, y)),)
         yield Want(tuple(group), losses)
+
+
+def _on(model: nn.Module, loss_fn: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return loss_fn(model(x), y)
 
 
 def _scheduled(plan: Callable[[Task, Material], Iterator[Want]]) -> Callable[[Task, Material], Iterator[Want]]:
@@ -111,7 +116,9 @@ def _scheduled(plan: Callable[[Task, Material], Iterator[Want]]) -> Callable[[Ta
 def _freezing(task: Task, material: Material) -> Iterator[Want]:
     """``freeze_half``, ``freeze_all``: the first layer stands still; ``late_unfreeze``: it joins halfway."""
     model, optimizer = material.modules["model"], material.optimizers["optimizer"]
-    first = frozenset(f"{next(iter(dict(model.named_children())))}.{n}" for n, _ in next(model.children()).named_parameters())
+    first = frozenset(
+        f"{next(iter(dict(model.named_children())))}.{n}" for n, _ in next(model.children()).named_parameters()
+    )
     half = len(task.batches) // 2
     for want in _plain(task, material):
         (batch,) = want.batches
@@ -129,7 +136,7 @@ def _recurrent(task: Task, material: Material) -> Iterator[Want]:
         def loss(x: Tensor = x, y: Tensor = y, h: Tensor | None = state, kept: list[Tensor] = kept) -> Tensor:
             out, following = model(x, h)
             kept.append(following.detach())
-            return loss_fn(out, y)  # type: ignore[no-any-return]
+            return loss_fn(out, y)
 
         yield Want((batch,), ((1.0, loss),))
         state = kept[0]
@@ -141,10 +148,10 @@ def _gan(task: Task, material: Material) -> Iterator[Want]:
         ones, zeros = (torch.full((len(z), 1), v, dtype=task.dtype) for v in (1.0, 0.0))
 
         def d_loss(z: Tensor = z, real: Tensor = real, ones: Tensor = ones, zeros: Tensor = zeros) -> Tensor:
-            return loss_fn(disc(real), ones) + loss_fn(disc(gen(z).detach()), zeros)  # type: ignore[no-any-return]
+            return loss_fn(disc(real), ones) + loss_fn(disc(gen(z).detach()), zeros)
 
         def g_loss(z: Tensor = z, ones: Tensor = ones) -> Tensor:
-            return loss_fn(disc(gen(z)), ones)  # type: ignore[no-any-return]
+            return loss_fn(disc(gen(z)), ones)
 
         d_step, g_step = Want((batch,), ((1.0, d_loss),), "disc"), Want((batch,), ((1.0, g_loss),), "gen")
         orders = {"gan_g_first": (g_step, d_step), "gan_two_d": (d_step, d_step, g_step)}
@@ -239,5 +246,3 @@ def _closed_form(task: Task, material: Material) -> Reference:
         w = w - lr * grad
     trajectory.append((w,))
     return Reference(tuple(wanted), tuple(trajectory), w)
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -75,12 +75,12 @@ class Task:
         return [numbers[i : i + k] for i in range(0, len(numbers), k)]
 
 
-class Batches(list):  # type: ignore[type-arg]
+class Batches(list):
     """A loader of (x, y) pairs: a list, whose iteration can be listened to."""
 
     listener: Callable[[int | None], None] | None = None
 
-    def __iter__(self) -> Iterable[tuple[Tensor, Tensor]]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         for number, batch in enumerate(super().__iter__()):
             if self.listener:
                 self.listener(number)
@@ -199,8 +199,7 @@ def _gan(task: Task) -> Material:
 
     gen, disc = network(3, 4), network(4, 1)
     loader = Batches(
-        (torch.randn(size, 3, dtype=task.dtype), torch.randn(size, 4, dtype=task.dtype) + 1)
-        for size in task.batches
+        (torch.randn(size, 3, dtype=task.dtype), torch.randn(size, 4, dtype=task.dtype) + 1) for size in task.batches
     )
     make, loss_fn = OPTIMIZERS[task.optimizer], nn.BCEWithLogitsLoss()
     opt_g, opt_d = make(gen), make(disc)

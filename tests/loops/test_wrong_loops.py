@@ -23,7 +23,9 @@ def test_wrong_loop_is_named(function, task, kind, at, seed):
     assert verdict.kind == kind, verdict.message
     assert not re.search(r"None (?:calls|clears|stepped)|line None|\{|\bnan\b", verdict.message), verdict.message
     if at:
-        assert at in recording.lines.get(verdict.line, "") or at in (recording.failure.text if recording.failure else "")
+        assert at in recording.lines.get(verdict.line, "") or at in (
+            recording.failure.text if recording.failure else ""
+        )
 
 
 def test_every_kind_of_the_catalogue_has_a_wrong_loop():

@@ -559,7 +559,13 @@ def closure_returns_what_was_computed(model, optimizer, loss_fn, loader):
         optimizer.step(lambda loss=loss: loss.detach())
 
 
-@wrong("scheduler-per-microbatch", "scheduler.step", signature="train_accumulate", reference="accumulate_scheduler", epochs=1)
+@wrong(
+    "scheduler-per-microbatch",
+    "scheduler.step",
+    signature="train_accumulate",
+    reference="accumulate_scheduler",
+    epochs=1,
+)
 def schedule_runs_too_fast(model, optimizer, loss_fn, loader, accumulation_steps):
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7)
     for i, (x, y) in enumerate(loader, 1):

@@ -87,7 +87,13 @@ def repeats(f: Facts) -> Evidence | None:
         own = [tuple(f.columns[c].batches) for c in f.row_columns[row.row]]
         roots = {f.columns[c].root for c in f.row_columns[row.row]}
         if len(own) > 1 and len(set(own)) == 1 and len(own[0]) == 1 and len(roots) == len(own):
-            return {"line": f.backward_line, "step": row.row + 1, "batch": own[0][0] + 1, "times": len(own), "k": f.task.k}
+            return {
+                "line": f.backward_line,
+                "step": row.row + 1,
+                "batch": own[0][0] + 1,
+                "times": len(own),
+                "k": f.task.k,
+            }
     return None
 
 

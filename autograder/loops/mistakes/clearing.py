@@ -264,7 +264,9 @@ def stale_at_entry(f: Facts) -> Evidence | None:
         return None
     if f.task.accumulates and f.index(early[0]) > first_fetch:
         return None
-    same_round = any(e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])])
+    same_round = any(
+        e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])]
+    )
     if f.index(early[0]) < first_fetch or (same_round and len(loop) >= 1 and len(columns) == 2):
         return mixed(f, row) | {"line": early[0].line}
     return None

@@ -42,7 +42,13 @@ def leaf_replaced_raises(f: Facts) -> Evidence | None:
 )
 def leaf_replaced(f: Facts) -> Evidence | None:
     returned = f.recording.returned
-    if f.task.signature != "fit" or not f.columns or "leaf" not in returned or returned["same"] or not _updated_out_of_place(f):
+    if (
+        f.task.signature != "fit"
+        or not f.columns
+        or "leaf" not in returned
+        or returned["same"]
+        or not _updated_out_of_place(f)
+    ):
         return None
     what = "a new tensor" if returned["leaf"] else "the result of an operation (not a leaf)"
     return {"line": _reads_of_non_leaf(f) or f.backward_line, "what": what}
