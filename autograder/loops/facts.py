@@ -152,7 +152,10 @@ class Facts:
         want = self.wanted(row)
         if want is None:
             return True
+        updated = {i for r in self.rows for i in r.parameters}
         for i, wanted in enumerate(want.grads):
+            if i not in updated:  # nobody's task: an optimizer that holds a part of the model
+                continue
             used = used_gradient(self.recording, row, i)
             if (used is None) != (wanted is None):
                 return True
@@ -194,12 +197,17 @@ class Facts:
         """Batch numbers (from 0) that a row used, in order, of its own call."""
         return sorted(b for call, b in self.shares[row.row] if call == row.call)
 
+    def numbered(self, numbers: list[int]) -> str:
+        """``batches 1 and 2``; on a single weight there are no batches, only rounds."""
+        one, many = ("round", "rounds") if self.task.signature == "fit" else ("batch", "batches")
+        return f"{one if len(numbers) == 1 else many} {listed(numbers)}"
+
     def said(self, row: Event) -> str:
         """What a row used, in words: ``the gradients of batches 1, 2 and 3``."""
         shares = self.shares[row.row]
         old = {b for call, b in shares if call != row.call}
         own = [b + 1 for b in self.batches(row)]
-        words = f"batch{'es' if len(own) > 1 else ''} {listed(own)}" if own else ""
+        words = self.numbered(own) if own else ""
         if old:
             words = f"{words}{' and ' if own else ''}batches of the call before"
         return f"the gradient{'s' if len(shares) > 1 else ''} of {words}" if shares else "no gradient"

@@ -98,19 +98,49 @@ def _ledger(facts: Facts) -> Ledger | None:
 
 def _unknown(facts: Facts, names: tuple[str, ...]) -> Verdict:
     """A wrong loop that the catalogue has no name for: say what differs first, and by how much."""
-    recording, row = facts.recording, facts.first_wrong
-    if facts.reference.value is not None and not names:
-        words = f"The returned tensor is off by up to {facts.returned_off:.3g}."
-    elif row is not None and (want := facts.wanted(row)) is not None:
-        words = (
-            f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm "
-            f"{facts.used_norm(row):.3g} instead of {want.norm:.3g}, from {facts.said(row)}."
-        )
-    else:
-        off = max((d, n) for devs in facts.deviations for d, n in zip(devs, recording.parameters, strict=True))
-        verb = "is not where it" if len(names) == 1 else "are not where they"
-        words = f"After the run {listed(names[:3])} {verb} should be ({off[1]} is off by {off[0]:.3g})."
-    line = row.line if row else None
+    row = facts.first_wrong
+    words = _returned_words(facts, names) or _count_words(facts) or _step_words(facts) or _value_words(facts, names)
     return Verdict(
-        False, "unknown", line, words, (), facts.ledger, recording.notes, "Another result", False, names
+        False, "unknown", row.line if row else None, words, (),
+        facts.ledger, facts.recording.notes, "Another result", False, names,
     )  # fmt: skip
+
+
+def _returned_words(facts: Facts, names: tuple[str, ...]) -> str | None:
+    want, returned = facts.reference.value, facts.recording.returned
+    if want is None or names:
+        return None
+    if returned.get("shape") != list(want.shape):
+        shape = f" of shape {tuple(returned['shape'])}" if "shape" in returned else ""
+        return (
+            f"The function returned {returned['type']}{shape}; it should return a tensor of shape {tuple(want.shape)}."
+        )
+    return f"The returned tensor is off by up to {facts.returned_off:.3g}."
+
+
+def _count_words(facts: Facts) -> str | None:
+    """Where the loop took another number of steps than it should."""
+    for call in range(facts.task.epochs):
+        took = sum(row.call == call for row in facts.rows)
+        right = sum(step.call == call for step in facts.reference.steps)
+        if facts.rows and took != right:
+            batches = len(facts.task.batches)
+            return f"Call {call + 1} took {took} step{'s' * (took != 1)} for {batches} batches; it should take {right}."
+    return None
+
+
+def _step_words(facts: Facts) -> str | None:
+    row = facts.first_wrong
+    want = facts.wanted(row) if row is not None else None
+    if row is None or want is None:
+        return None
+    return (
+        f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm "
+        f"{facts.used_norm(row):.3g} instead of {want.norm:.3g}, from {facts.said(row)}."
+    )
+
+
+def _value_words(facts: Facts, names: tuple[str, ...]) -> str:
+    off = max((d, n) for devs in facts.deviations for d, n in zip(devs, facts.recording.parameters, strict=True))
+    verb = "is not where it" if len(names) == 1 else "are not where they"
+    return f"After the run {listed(names[:3])} {verb} should be ({off[1]} is off by {off[0]:.3g})."

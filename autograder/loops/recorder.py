@@ -293,8 +293,8 @@ class Recorder(TorchFunctionMode):
         weights = every_tensor(given.get("grad_tensors"))
         reached = self.tags.reached(roots)
         batches = sorted({b for n in reached if (b := self.tags.batch_of[n]) is not None})
-        if not batches and self.batch is not None:
-            batches = [self.batch]
+        if not batches:  # on a single weight every round is one "batch"
+            batches = [self.columns] if self.material.tensors else [] if self.batch is None else [self.batch]
         self.column = self.note(
             "backward", column=self.columns, batches=batches, forwards=reached, added=[],
             root=self.tags.finish(roots), loss=_number(roots), retain=bool(given.get("retain_graph")),

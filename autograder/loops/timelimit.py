@@ -135,11 +135,6 @@ class _Storm(TimeLimit):
         _raise_at_every_line(sys._getframe(1))
 
 
-def _set_exception(thread: int, exception: type[BaseException] | None) -> None:
-    value = ctypes.py_object(exception) if exception else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), value)
-
-
 @contextlib.contextmanager
 def _watchdog(seconds: float) -> Iterator[Clock]:
     clock, done, thread = Clock(), threading.Event(), threading.get_ident()
@@ -151,7 +146,7 @@ def _watchdog(seconds: float) -> Iterator[Clock]:
             if in_reach(frame):
                 kind = _Storm if clock.reached else TimeLimit
                 clock.reach(frame)
-                _set_exception(thread, kind)
+                _ask_for_exception(thread, kind, None, None, None)
 
     watcher = threading.Thread(target=watch, name="time limit", daemon=True)
     watcher.start()
@@ -162,5 +157,8 @@ def _watchdog(seconds: float) -> Iterator[Clock]:
             with contextlib.suppress(TimeLimit):  # one may be on its way
                 done.set()
                 watcher.join()
+        # One that is still on its way is not taken back but replaced, and caught: Python 3.11 notes that there is
+        # one, and forgets it only when one arrives.
         with contextlib.suppress(TimeLimit):
-            _set_exception(thread, None)
+            _ask_for_exception(thread, TimeLimit, None, None, None)
+            settle()

@@ -76,7 +76,7 @@ def step_in_backward(f: Facts) -> Evidence | None:
 @GROUPS.mistake(
     "accumulate-repeats-batch",
     "The same batch is used again and again",
-    "Step {step} used batch {batch} {times} times; a group of {k} must hold {k} different microbatches.",
+    "Step {step} used batch {batch} {times} times (backward on line {line}); a group of {k} must hold {k} different microbatches.",
     "Where does the inner loop get its data from?",
     "Each of the k backward calls needs the next batch of the loader.",
 )
@@ -294,8 +294,8 @@ def divided_twice(f: Facts) -> Evidence | None:
 @WEIGHTS.mistake(
     "leftover-wrong-scale",
     "The short last group is divided by too much",
-    "The last step of the call used {group}, {n} microbatch{es}, but weighed them {factor:.3g} times too little (norm {norm:.3g} "
-    "instead of {right:.3g}).",
+    "The last step of the call used {group}, {n} microbatch{es}, but weighed them {factor:.3g} times too little (line {line}: norm "
+    "{norm:.3g} instead of {right:.3g}).",
     "How many microbatches are in the last group?",
     "A short group's mean divides by what the group really holds.",
 )

@@ -26,7 +26,7 @@ def mixed(f: Facts, row: Event) -> Evidence:
     should = [b + 1 for b in want.batches] if want else []
     return {
         "line": f.backward_line, "step": row.row + 1, "used": f.said(row), "norm": f.used_norm(row),
-        "should": f"batch {should[0]} alone" if len(should) == 1 else f"batches {', '.join(map(str, should))} alone",
+        "should": f"{f.numbered(should)} alone",
         "right": want.norm if want else 0.0,
     }  # fmt: skip
 
@@ -103,7 +103,7 @@ def zero_wrong_optimizer(f: Facts) -> Evidence | None:
     "optimizer-model-parameter-drift",
     "Parameters that the optimizer does not hold are never cleared",
     "optimizer.zero_grad() clears only what the optimizer holds; .grad of {name} was never cleared and held the sum of "
-    "{count} batches when step {step} was taken on line {line}.",
+    "{count} backward calls when step {step} was taken on line {line}.",
     "Which parameters does the optimizer hold, and which does the model have?",
     "Clear all parameters whose .grad something reads.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import shorten
 
-from autograder.loops.facts import Facts
+from autograder.loops.facts import Facts, listed
 from autograder.loops.mistakes.mistake import Evidence, Mistake, Shelf
 from autograder.loops.recording import Event
 
@@ -19,7 +19,7 @@ def raised(f: Facts, *words: str) -> bool:
 
 def here(f: Facts, **more: object) -> Evidence:
     assert f.failure is not None
-    error = shorten(f.failure.message.split(": ")[0], 120, placeholder=" ...")
+    error = shorten(f.failure.message.split(": ")[0], 120, placeholder=" ...").rstrip(".")
     return {"line": f.failure.line, "error": error, **more}
 
 
@@ -120,7 +120,7 @@ def hidden_state_not_detached(f: Facts) -> Evidence | None:
     finished = {n for e in f.columns if e is not failing for n in e.forwards}
     if not finished & set(failing.forwards):
         return None
-    return here(f, batches=", ".join(str(b + 1) for b in failing.batches))
+    return here(f, batches=listed(b + 1 for b in failing.batches))
 
 
 @mistake(

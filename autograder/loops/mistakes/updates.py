@@ -127,6 +127,25 @@ def missing_step(f: Facts) -> Evidence | None:
     return {"line": f.backward_line, "count": len(f.columns)}
 
 
+@NOTHING.mistake(
+    "missing-step",
+    "One of the networks is never stepped",
+    "The parameters of {still} never moved, although backward (line {line}) filled their .grad {count} times; those of {other} did.",
+    "Which optimizer holds the network that stands still, and when is it stepped?",
+    "Each network needs the step of its own optimizer.",
+)
+def one_network_stands_still(f: Facts) -> Evidence | None:
+    names = [n.split(".")[0] for n in f.recording.parameters]
+    moved = {names[i] for r in f.rows if r.moved for i in r.parameters}
+    still = sorted(set(names) - moved)
+    if f.task.signature != "train_gan" or len(still) != 1 or not moved:
+        return None
+    columns = [c for c in f.columns if any(names[i] == still[0] for i in c.added)]
+    if not columns:
+        return None
+    return {"line": f.usual_line(columns), "still": still[0], "other": moved.pop(), "count": len(columns)}
+
+
 # ---------------------------------------------------------------------- the order
 def stepped_before_backward(events: list[Event]) -> Event | None:
     """The update of an iteration, if its backward comes only after it."""
