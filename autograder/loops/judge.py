@@ -124,8 +124,8 @@ def _count_words(facts: Facts) -> str | None:
         took = sum(row.call == call for row in facts.rows)
         right = sum(step.call == call for step in facts.reference.steps)
         if facts.rows and took != right:
-            batches = len(facts.task.batches)
-            return f"Call {call + 1} took {took} step{'s' * (took != 1)} for {batches} batches; it should take {right}."
+            data = f" for {len(facts.task.batches)} batches" if facts.all("fetch") else ""
+            return f"Call {call + 1} took {took} step{'s' * (took != 1)}{data}; it should take {right}."
     return None
 
 

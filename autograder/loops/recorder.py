@@ -400,6 +400,8 @@ class Recorder(TorchFunctionMode):
         if event == "call":
             caller = frame.f_back
             if name not in OWN_LINE_ONLY or (caller and is_learner_code(caller.f_code)):
+                if name == "autograd.grad" and not self.stepping:
+                    self.close_row()
                 self.note("call", name=name, grads=self.grad_states(), **describe(frame))
         elif name == "clip":
             found = [e for e in self.events[-50:] if e.what == "call" and e.name == "clip"]

@@ -21,7 +21,8 @@ def too_long(f: Facts) -> Event | None:
 
 def shrinks(f: Facts) -> list[Event]:
     """Events in which .grad was made smaller by one factor, or the library's clip was called."""
-    scaled = [e for e in f.all("scale") if all(0 < x < 1 for x in e.factors)]
+    unscaling = bool(f.all("call", "scaler.scale"))  # which shrinks by one factor too
+    scaled = [e for e in f.all("scale") if all(0 < x < 1 for x in e.factors) and not unscaling]
     return sorted([*scaled, *f.all("call", "clip")], key=f.index)
 
 
