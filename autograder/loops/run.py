@@ -38,25 +38,25 @@ def run(function: Callable[..., Any], task: Task, seed: int = 0, *, seconds: flo
         return value
 
     outcome = attempt(calls, seconds=seconds)
-    retains = any(e.what == "backward" and e.retain for e in recorder.events)
+    retains = any(e.what == "backward" and e.retain for e in recorder.journal.events)
     kept = _kept(function, task, seed, seconds) if retains and not outcome.failure else 0
-    arrays, returned = recorder.arrays, _summary(outcome.value, recorder)
+    arrays, returned = recorder.journal.arrays, _summary(outcome.value, recorder)
     if isinstance(outcome.value, torch.Tensor):
         arrays["returned"] = outcome.value.detach().to(task.dtype).clone()
     troubles = tuple(f"recorder: {trouble}" for trouble in recorder.troubles)
     return Recording(
-        task, seed, recorder.names, tuple(recorder.events), arrays, outcome.failure, outcome.printed,
-        outcome.notes + troubles, returned, recorder.lines, kept, outcome.seconds,
+        task, seed, recorder.journal.names, tuple(recorder.journal.events), arrays, outcome.failure, outcome.printed,
+        outcome.notes + troubles, returned, recorder.journal.lines, kept, outcome.seconds,
     )  # fmt: skip
 
 
 def _summary(value: Any, recorder: Recorder) -> dict[str, Any]:
     """What the function returned, as plain data: its type, numbers, and the graphs that it holds on to."""
     tensors = every_tensor(value)
-    summary: dict[str, Any] = {"type": type(value).__name__, "forwards": recorder.tags.reached(tensors)}
+    summary: dict[str, Any] = {"type": type(value).__name__, "forwards": recorder.backwards.tags.reached(tensors)}
     if isinstance(value, torch.Tensor):
         summary |= {"leaf": value.is_leaf, "requires_grad": value.requires_grad}
-        summary |= {"same": any(value is p for p in recorder.params), "shape": list(value.shape)}
+        summary |= {"same": any(value is p for p in recorder.journal.params), "shape": list(value.shape)}
     values = value if isinstance(value, (list, tuple)) else [value]
     if len(values) <= LONGEST and all(_is_number(v) for v in values):
         summary["numbers"] = [float(v.detach() if isinstance(v, Tensor) else v) for v in values]
