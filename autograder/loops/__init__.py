@@ -1,6 +1,5 @@
 """Run a training loop, record what happens to every .grad, and judge the values. Needs torch alone."""
 
-from autograder.loops.guard import Failure, Outcome, attempt
 from autograder.loops.judge import Verdict, judge
 from autograder.loops.ledger import Ledger, make_ledger
 from autograder.loops.recording import Event, Recording
@@ -9,6 +8,5 @@ from autograder.loops.run import run
 from autograder.loops.task import Task, build
 
 __all__ = [
-    "Event", "Failure", "Ledger", "Outcome", "Recording", "Task", "Verdict",
-    "attempt", "build", "judge", "make_ledger", "reference", "run",
+    "Event", "Ledger", "Recording", "Task", "Verdict", "build", "judge", "make_ledger", "reference", "run",
 ]  # fmt: skip

@@ -29,12 +29,26 @@ def listed(words: Iterable[object]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "nothing"
 
 
+MOST_EVENTS = 1_000  # of a long run the beginning explains the rest
+
+
+def beginning(recording: Recording) -> Recording:
+    """The recording with at most ``MOST_EVENTS`` events, and how its calls ended."""
+    events = recording.events
+    if len(events) <= MOST_EVENTS:
+        return recording
+    cut = max((i for i, e in enumerate(events[:MOST_EVENTS]) if e.what == "update"), default=MOST_EVENTS)
+    ends = tuple(e for e in events[cut:] if e.what == "exit")
+    return replace(recording, events=events[:cut] + ends)
+
+
 class Facts:
     """A recording beside its reference, with the questions that rules ask of them."""
 
     def __init__(self, recording: Recording, reference: Reference) -> None:
-        self.recording, self.reference, self.task = recording, reference, recording.task
-        self.events, self.failure = recording.events, recording.failure
+        self.recording, self.reference, self.task = beginning(recording), reference, recording.task
+        self.events, self.failure = self.recording.events, recording.failure
+        self.place = {id(e): i for i, e in enumerate(self.events)}
 
     # ------------------------------------------------------------------ events
     def all(self, what: str, name: str | None = None) -> list[Event]:
@@ -53,7 +67,7 @@ class Facts:
         return make_ledger(self.recording)
 
     def index(self, event: Event) -> int:
-        return next(i for i, e in enumerate(self.events) if e is event)
+        return self.place[id(event)]
 
     def before_row(self, row: Event) -> list[Event]:
         """The events since the update before this one (closures: up to this update's end)."""

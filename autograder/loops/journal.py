@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.loops.guard import learner_frame
+from autograder.guard import learner_frame
 from autograder.loops.recording import Event
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autograder.guard import neutral_state
 from autograder.loops.facts import Facts, listed
 from autograder.loops.ledger import Ledger
 from autograder.loops.mistakes import RAISED, SIDE, VALUES, find
@@ -33,7 +34,12 @@ class Verdict:
 
 def judge(recording: Recording, task: Task, seed: int = 0) -> Verdict:
     """What happened in ``recording``, against the reference of ``task`` on ``seed``."""
-    facts = Facts(recording, reference(task, seed))
+    with neutral_state():
+        return _judge(Facts(recording, reference(task, seed)))
+
+
+def _judge(facts: Facts) -> Verdict:
+    recording, task = facts.recording, facts.task
     if recording.failure is not None:
         return _raised(facts)
     right = returned_right(facts) if task.signature == "gradient" else facts.values_right and returned_right(facts)

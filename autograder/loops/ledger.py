@@ -193,9 +193,8 @@ def _explain(
     small parameter can be fitted by almost anything.
     """
     room = 1e-9 if recording.task.dtype is torch.float64 else 1e-4
-    added = {
-        i: {c: a.double().reshape(-1) for c in range(limit) if (a := _added(recording, c, i)) is not None} for i in used
-    }
+    asked = {i: {*entry, *range(max(0, limit - WINDOW), limit)} for i, entry in entries.items()}
+    added = {i: _columns_of(recording, i, sorted(asked[i])) for i in used}
     entries = {i: {c: v for c, v in entry.items() if c in added[i]} for i, entry in entries.items()}
     rests = {i: _rest(entries[i], added[i], used[i]) for i in used}
     odd = [i for i in used if rests[i] > room]
@@ -208,8 +207,8 @@ def _explain(
             yield i, entries[i], rests[i] if rests[i] > room else 0.0
 
 
-def _columns_of(recording: Recording, i: int, limit: int) -> dict[int, Tensor]:
-    found = ((c, _added(recording, c, i)) for c in range(limit))
+def _columns_of(recording: Recording, i: int, columns: list[int]) -> dict[int, Tensor]:
+    found = ((c, _added(recording, c, i)) for c in columns)
     return {c: a.double().reshape(-1) for c, a in found if a is not None}
 
 

@@ -13,10 +13,10 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from autograder.guard import is_learner_code
 from autograder.loops.backwards import Backwards, number_of
 from autograder.loops.calls import BACKWARD, CALLS, OWN_LINE_ONLY
 from autograder.loops.graph import every_tensor
-from autograder.loops.guard import is_learner_code
 from autograder.loops.journal import Journal, state_of
 from autograder.loops.looking import Looker
 from autograder.loops.task import Material

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.loops.guard import Failure
+from autograder.guard import Failure
 from autograder.loops.task import Task
 
 FORMAT = 1

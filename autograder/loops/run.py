@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autograder.guard import attempt, neutral_state
 from autograder.loops.graph import every_tensor
-from autograder.loops.guard import attempt
 from autograder.loops.recorder import Recorder
 from autograder.loops.recording import Recording
 from autograder.loops.task import Task, build
@@ -24,8 +24,9 @@ def run(function: Callable[..., Any], task: Task, seed: int = 0, *, seconds: flo
     Never raises for a fault of ``function``: what it raised, printed or left open is part of the recording.
     ``seconds`` bounds all calls together.
     """
-    material = build(task, seed)
-    recorder = Recorder(material)
+    with neutral_state():
+        material = build(task, seed)
+        recorder = Recorder(material)
 
     def calls() -> Any:
         torch.set_default_dtype(task.dtype)  # so that a learner's own buffers match the parameters
@@ -87,7 +88,8 @@ def _kept(function: Callable[..., Any], task: Task, seed: int, seconds: float) -
         alive.add(saved)
         return saved
 
-    material = build(task, seed)
+    with neutral_state():
+        material = build(task, seed)
 
     def calls() -> Any:
         torch.set_default_dtype(task.dtype)

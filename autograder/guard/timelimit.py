@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
-from autograder.loops.frames import BORDER, in_reach, learner_frame, line_text
+from autograder.guard.frames import BORDER, in_reach, learner_frame, line_text
 
 PATIENCE = 0.05  # seconds that code has to leave in good order, before every line raises
 
@@ -56,6 +56,59 @@ def limited(seconds: float) -> Iterator[Clock]:
         yield clock
 
 
+# ---- the storm ----------------------------------------------------------------------------------------------------
+
+MONITORING: Any = getattr(sys, "monitoring", None)  # from Python 3.12
+TOOL = 4  # one of the two numbers of sys.monitoring that no kind of tool is asked to use
+
+
+def _raise_at_every_line(frame: FrameType | None) -> None:
+    """Make every line that begins in reach, in this thread, raise ``TimeLimit``, until ``_calm``."""
+    if MONITORING is None:
+        _trace(frame)
+    elif MONITORING.get_tool(TOOL) is None:
+        _monitor(threading.get_ident())
+
+
+def _monitor(thread: int) -> None:
+    def on_line(code: CodeType, place: int) -> None:
+        if threading.get_ident() == thread and in_reach(sys._getframe(1)):
+            raise TimeLimit
+
+    MONITORING.use_tool_id(TOOL, "time limit")
+    for event in (MONITORING.events.LINE, MONITORING.events.PY_START):
+        MONITORING.register_callback(TOOL, event, on_line)
+    MONITORING.set_events(TOOL, MONITORING.events.LINE | MONITORING.events.PY_START)
+
+
+def _trace(frame: FrameType | None) -> None:
+    """The same before Python 3.12, with a trace function.
+
+    One that raises is taken away by Python, and one that is written in Python is interrupted by what it asks for.
+    So it is a C function that asks for an exception and returns None: the exception comes right after it.
+    """
+    trace = functools.partial(_ask_for_exception, threading.get_ident(), TimeLimit)
+    while frame is not None and frame.f_code is not BORDER:
+        frame.f_trace = trace
+        frame = frame.f_back
+    sys.settrace(trace)
+
+
+# PyThreadState_SetAsyncExc(thread, exception); a trace function's three arguments follow, and C does not look at them.
+_ask_for_exception: Any = ctypes.PYFUNCTYPE(None, ctypes.c_ulong, *[ctypes.py_object] * 4)(
+    ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
+)
+
+
+def _calm() -> None:
+    """End the storm. Where it is a trace function, whoever caught ``TimeLimit`` has done so."""
+    if MONITORING is not None and MONITORING.get_tool(TOOL) == "time limit":
+        MONITORING.set_events(TOOL, 0)
+        for event in (MONITORING.events.LINE, MONITORING.events.PY_START):
+            MONITORING.register_callback(TOOL, event, None)
+        MONITORING.free_tool_id(TOOL)
+
+
 # ---- main thread: a timer signal ----------------------------------------------------------------------------------
 
 
@@ -78,29 +131,11 @@ def _alarm(seconds: float) -> Iterator[Clock]:
             yield clock
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            _calm()
             signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
             if left:
                 spent = time.monotonic() - started
                 signal.setitimer(signal.ITIMER_REAL, max(left - spent, 1e-4), interval)
-
-
-def _raise_at_every_line(frame: FrameType | None) -> None:
-    """Trace the frames that are in reach, so that each line they begin and each call they make raises.
-
-    A trace function that raises is taken away by Python, and one in Python is interrupted by what it asks for.
-    So it is a C function that asks for an exception and returns None: the exception comes right after it.
-    """
-    trace = functools.partial(_ask_for_exception, threading.get_ident(), TimeLimit)
-    while frame is not None and frame.f_code is not BORDER:
-        frame.f_trace = trace
-        frame = frame.f_back
-    sys.settrace(trace)
-
-
-# PyThreadState_SetAsyncExc(thread, exception); a trace function's three arguments follow, and C does not look at them.
-_ask_for_exception: Any = ctypes.PYFUNCTYPE(None, ctypes.c_ulong, *[ctypes.py_object] * 4)(
-    ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
-)
 
 
 @contextlib.contextmanager
@@ -157,6 +192,7 @@ def _watchdog(seconds: float) -> Iterator[Clock]:
             with contextlib.suppress(TimeLimit):  # one may be on its way
                 done.set()
                 watcher.join()
+        _calm()
         # One that is still on its way is not taken back but replaced, and caught: Python 3.11 notes that there is
         # one, and forgets it only when one arrives.
         with contextlib.suppress(TimeLimit):

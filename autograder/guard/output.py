@@ -11,10 +11,10 @@ import sys
 import tempfile
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from autograder.loops.frames import learner_frame
+from autograder.guard.frames import learner_frame
 
 MOST_NOTES = 20
 LONGEST_NOTE = 300
@@ -143,26 +143,31 @@ def captured(most: int) -> Iterator[Caught]:
 def _streams(caught: Caught) -> Iterator[None]:
     """Python's streams, also for those who hold on to the object that ``sys.stdout`` was before."""
     before = sys.stdout, sys.stderr, sys.stdin
-    diverted = [_divert(before[0], caught.out), _divert(before[1], caught.err)]
+    undo = [_divert(before[0], caught.out), _divert(before[1], caught.err)]
     sys.stdout, sys.stderr, sys.stdin = caught.out, caught.err, io.StringIO()
     try:
         yield
     finally:
         sys.stdout, sys.stderr, sys.stdin = before
-        for stream in diverted:
-            if stream is not None:
-                with contextlib.suppress(AttributeError):
-                    del stream.write
+        for restore in undo:
+            restore()
 
 
-def _divert(stream: Any, to: Bounded) -> Any:
-    if stream is None or "write" in getattr(stream, "__dict__", {"write": None}):
-        return None  # it cannot be diverted, or a check inside a check has done so
-    try:
+def _divert(stream: Any, to: Bounded) -> Callable[[], None]:
+    """Let the stream's ``write`` write elsewhere; IPython does the same to a cell's streams, so keep what is there."""
+    mine = getattr(stream, "__dict__", {})
+    before = mine.get("write")
+
+    def restore() -> None:
+        with contextlib.suppress(AttributeError):
+            if before is not None:
+                stream.write = before
+            else:
+                del stream.write
+
+    with contextlib.suppress(AttributeError):  # a stream that has no room for it, or None
         stream.write = to.write
-    except AttributeError:
-        return None
-    return stream
+    return restore
 
 
 @contextlib.contextmanager
@@ -172,7 +177,8 @@ def _descriptors(caught: Caught) -> Iterator[None]:
     files: list[tuple[int, int, IO[bytes], Bounded]] = []
     for stream in (caught.out, caught.err):
         with contextlib.suppress(OSError):  # a descriptor may be closed, as under pythonw
-            saved, file = os.dup(stream.descriptor), tempfile.TemporaryFile()
+            file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed below, when it has been read)
+            saved = os.dup(stream.descriptor)
             os.dup2(file.fileno(), stream.descriptor)
             files.append((stream.descriptor, saved, file, stream))
     try:
@@ -227,5 +233,5 @@ def _logging(notes: Notes) -> Iterator[None]:
 def _warnings(notes: Notes) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # each place once, and never as an error
-        warnings.showwarning = notes.warned
+        warnings.showwarning = notes.warned  # type: ignore[assignment]
         yield

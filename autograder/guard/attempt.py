@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import gc
 import getpass
 import sys
 import time
@@ -12,12 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.loops.frames import call_learner, is_learner_code, learner_frame, learner_line
-from autograder.loops.neutral import neutral_state
-from autograder.loops.output import Caught, captured
-from autograder.loops.timelimit import Clock, TimeLimit, limited, settle
-
-__all__ = ["Failure", "Outcome", "attempt", "is_learner_code", "learner_frame", "neutral_state"]
+from autograder.guard.frames import call_learner, learner_line
+from autograder.guard.neutral import neutral_state
+from autograder.guard.output import Caught, captured
+from autograder.guard.timelimit import Clock, TimeLimit, limited, settle
 
 LONGEST_MESSAGE = 500
 
@@ -146,7 +143,7 @@ def _nobody_to_ask(caught: Caught) -> Iterator[None]:
     """
     builtins.input = _ask
     sys.breakpointhook = _stop_here
-    sys.unraisablehook = lambda unraisable: None
+    sys.unraisablehook = callable  # does nothing, and being of C it is not stopped in the middle
     asked, getpass.getpass = getpass.getpass, _ask
     shell = _shell()
     before = shell and (shell.__dict__.get("ask_exit"), shell.display_pub)
@@ -173,8 +170,8 @@ def _publisher(caught: Caught) -> Any:
     """Takes what ``display`` sends: its plain text counts as printed."""
     from IPython.core.displaypub import DisplayPublisher
 
-    class Publisher(DisplayPublisher):  # type: ignore[misc]
-        def publish(self, data: Any, metadata: Any = None, **rest: Any) -> None:
+    class Publisher(DisplayPublisher):
+        def publish(self, data: Any, *rest: Any, **more: Any) -> None:
             caught.out.write(str(data.get("text/plain", "")) + "\n")
 
         def clear_output(self, wait: bool = False) -> None:

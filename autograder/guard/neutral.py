@@ -202,8 +202,9 @@ def _figures() -> Undo:
 
     def undo() -> None:
         pyplot = sys.modules.get("matplotlib.pyplot")
-        for number in set(pyplot.get_fignums()) - before if pyplot else ():
-            pyplot.close(number)
+        if pyplot:
+            for number in set(pyplot.get_fignums()) - before:
+                pyplot.close(number)
 
     return undo
 

@@ -1,0 +1,1 @@
+"""The command ``autograder``: a thin face on what the package does."""

@@ -1,0 +1,1 @@
+"""What the lessons ask: exercises, their points, and the verbs that notebooks call."""
