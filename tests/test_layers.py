@@ -14,7 +14,7 @@ BELOW = {
     "guard": set(),
     "loops": {"guard"},
     "exercises": {"guard", "loops"},
-    "lab": {"guard", "loops"},
+    "lab": {"guard", "loops", "exercises"},
     "grading": {"guard", "loops", "exercises"},
     "cli": {"guard", "loops", "exercises", "lab", "grading"},
 }

@@ -144,6 +144,7 @@ class LoopExercise:
             self.id, self.title, float(sum(part.got for part in parts)), float(self.points),
             message, parts if lost else (), verdict.kind, verdict.line, _text(recording, verdict.line),
             verdict.hints or (self.hints if lost else ()), tuple(notes), recording.printed, verdict.ledger,
+            self.trials[shown].task,
         )  # fmt: skip
 
 

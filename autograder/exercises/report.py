@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.loops import Ledger
+from autograder.loops import Ledger, Task
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Report:
     notes: tuple[str, ...] = ()
     printed: str = ""
     ledger: Ledger | None = field(default=None, compare=False)
+    task: Task | None = None  # what the ledger's loop was asked to do
 
     @property
     def passed(self) -> bool:

@@ -79,17 +79,15 @@ def make_ledger(recording: Recording) -> Ledger:
     weights = torch.zeros(count, len(rows), len(columns), dtype=torch.float64)
     residual = torch.zeros(count, len(rows), dtype=torch.float64)
     norms = [0.0] * len(rows)
-    units = torch.tensor(column_units(recording, columns), dtype=torch.float64)
-    booked = [_bookkeeping(recording.events, i) for i in range(count)]
+    added = [_contributions(recording, len(columns), i) for i in range(count)]
+    booked = [_bookkeeping(recording.events, len(columns), i) for i in range(count)]
     for row in rows:
-        limit = row_limit(columns, row)
         used = {i: g.double().reshape(-1) for i in range(count) if (g := used_gradient(recording, row, i)) is not None}
         norms[row.row] = float(sum(float(g @ g) for g in used.values()) ** 0.5)
-        entries = {i: booked[i].get(row.row, {}) for i in used}
-        for i, entry, rest in _explain(recording, entries, used, limit):
-            for c, share in entry.items():
-                weights[i, row.row, c] = share * units[c]
-            residual[i, row.row] = rest
+        entries = {i: booked[i].get(row.row, torch.zeros(len(columns), dtype=torch.float64)) for i in used}
+        for i, entry, rest in _explain(recording, entries, used, added, row_limit(columns, row)):
+            weights[i, row.row], residual[i, row.row] = entry, rest
+    weights *= torch.tensor(column_units(recording, columns), dtype=torch.float64)
     return Ledger(
         recording.parameters, weights, residual, tuple(norms),
         tuple(tuple(c.batches) for c in columns), tuple(c.call for c in columns), tuple(r.call for r in rows),
@@ -167,70 +165,73 @@ def _added(recording: Recording, column: int, i: int) -> Tensor | None:
     return recording.arrays.get(f"add/{column}/{i}")
 
 
-def _bookkeeping(events: tuple[Event, ...], i: int) -> dict[int, dict[int, float]]:
-    """Row to {column: share} for parameter ``i``, as adding, clearing and scaling say."""
-    now: dict[int, float] = {}
-    out: dict[int, dict[int, float]] = {}
+def _contributions(recording: Recording, columns: int, i: int) -> Tensor:
+    """[column, entry]: what each backward call added to parameter ``i``; zeros where it added nothing."""
+    size = recording.arrays[f"param/0/{i}"].numel()
+    out = torch.zeros(columns, size, dtype=torch.float64)
+    for c in range(columns):
+        added = _added(recording, c, i)
+        if added is not None:
+            out[c] = added.reshape(-1)
+    return out
+
+
+def _bookkeeping(events: tuple[Event, ...], columns: int, i: int) -> dict[int, Tensor]:
+    """Row to the share of each column for parameter ``i``, as adding, clearing and scaling say."""
+    now = torch.zeros(columns, dtype=torch.float64)
+    out: dict[int, Tensor] = {}
     for event in events:
         if event.what == "backward" and i in event.added:
-            now[event.column] = now.get(event.column, 0.0) + 1.0
+            now[event.column] += 1.0
         elif event.what in ("clear", "edit") and i in event.parameters:
-            now = {}
+            now.zero_()
         elif event.what == "scale" and i in event.parameters:
-            factor = event.factors[event.parameters.index(i)]
-            now = {c: v * factor for c, v in now.items()}
+            now *= event.factors[event.parameters.index(i)]
         elif event.what == "update" and i in event.parameters:
-            out[event.row] = dict(now)
+            out[event.row] = now.clone()
     return out
 
 
 def _explain(
-    recording: Recording, entries: dict[int, dict[int, float]], used: dict[int, Tensor], limit: int
-) -> Iterator[tuple[int, dict[int, float], float]]:
-    """Per parameter the shares of the columns before ``limit``, and the relative residual.
+    recording: Recording, entries: dict[int, Tensor], used: dict[int, Tensor], added: list[Tensor], limit: int
+) -> Iterator[tuple[int, Tensor, float]]:
+    """Per parameter the share of each column, and the relative residual.
 
-    Where bookkeeping does not explain the values, one fit over all such parameters together is tried: a single
-    small parameter can be fitted by almost anything.
+    Where bookkeeping does not explain the values, one fit over all such parameters together is tried, on the
+    columns before ``limit``: a single small parameter can be fitted by almost anything.
     """
     room = 1e-9 if recording.task.dtype is torch.float64 else 1e-4
-    asked = {i: {*entry, *range(max(0, limit - WINDOW), limit)} for i, entry in entries.items()}
-    added = {i: _columns_of(recording, i, sorted(asked[i])) for i in used}
-    entries = {i: {c: v for c, v in entry.items() if c in added[i]} for i, entry in entries.items()}
-    rests = {i: _rest(entries[i], added[i], used[i]) for i in used}
+    rests = {i: _rest(entries[i] @ added[i], g) for i, g in used.items()}
     odd = [i for i in used if rests[i] > room]
-    fitted = _fit({i: added[i] for i in odd}, {i: used[i] for i in odd}, 100 * room) if odd else None
+    fitted = _fit([added[i][:limit] for i in odd], [used[i] for i in odd], 100 * room) if odd else None
     for i in used:
         if fitted is not None and i in odd:
-            entry = {c: v for c, v in fitted.items() if c in added[i]}
+            entry = torch.zeros_like(entries[i])
+            entry[:limit] = torch.where(added[i][:limit].any(1), fitted, 0.0)
             yield i, entry, 0.0
         else:
             yield i, entries[i], rests[i] if rests[i] > room else 0.0
 
 
-def _columns_of(recording: Recording, i: int, columns: list[int]) -> dict[int, Tensor]:
-    found = ((c, _added(recording, c, i)) for c in columns)
-    return {c: a.double().reshape(-1) for c, a in found if a is not None}
-
-
-def _rest(entry: dict[int, float], added: dict[int, Tensor], used: Tensor) -> float:
-    """The norm of what ``entry`` leaves of ``used``, relative to ``used``."""
+def _rest(explained: Tensor, used: Tensor) -> float:
+    """The norm of what is left of ``used``, relative to ``used``."""
     size = float(used.norm())
-    total = sum((v * added[c] for c, v in entry.items()), torch.zeros_like(used))
-    return float((used - total).norm()) / size if size else 0.0
+    return float((used - explained).norm()) / size if size else 0.0
 
 
-def _fit(added: dict[int, dict[int, Tensor]], used: dict[int, Tensor], room: float) -> dict[int, float] | None:
+def _fit(added: list[Tensor], used: list[Tensor], room: float) -> Tensor | None:
     """Least squares on as few of the latest columns as explain ``used``; None where none do."""
-    latest = sorted({c for columns in added.values() for c in columns}, reverse=True)[:WINDOW]
-    target = torch.cat(list(used.values()))
-    columns = [torch.cat([added[i].get(c, torch.zeros_like(g)) for i, g in used.items()]) for c in latest]
-    for count in sorted({1, 2, 3, 4, 6, 8, 12, 24, len(columns)} - {0}):
-        if count > min(len(columns), len(target) - 1) or not float(target.norm()):
+    target, matrix = torch.cat(used), torch.cat(added, 1)
+    there = matrix.any(1).nonzero().flatten().flip(0)[:WINDOW]
+    for count in sorted({1, 2, 3, 4, 6, 8, 12, 24, len(there)} - {0}):
+        if count > min(len(there), len(target) - 1) or not bool(target.any()):
             break
-        matrix = torch.stack(columns[:count], 1)
-        solution = torch.linalg.lstsq(matrix, target[:, None]).solution.reshape(-1)
-        if float((target - matrix @ solution).norm()) <= room * float(target.norm()):
-            return {c: v for c, v in zip(latest, solution.tolist(), strict=False) if abs(v) > TINY}
+        some = matrix[there[:count]].T
+        solution = torch.linalg.lstsq(some, target[:, None]).solution.reshape(-1)
+        if float((target - some @ solution).norm()) <= room * float(target.norm()):
+            out = torch.zeros(len(matrix), dtype=torch.float64)
+            out[there[:count]] = torch.where(solution.abs() > TINY, solution, 0.0)
+            return out
     return None
 
 

@@ -84,6 +84,8 @@ def repeats(f: Facts) -> Evidence | None:
     if not f.task.accumulates:
         return None
     for row in f.rows:
+        if row.row in f.reused:  # the same batch again because nothing was cleared
+            continue
         own = [tuple(f.columns[c].batches) for c in f.row_columns[row.row]]
         roots = {f.columns[c].root for c in f.row_columns[row.row]}
         if len(own) > 1 and len(set(own)) == 1 and len(own[0]) == 1 and len(roots) == len(own):
@@ -273,25 +275,6 @@ def no_division(f: Facts) -> Evidence | None:
 
 
 @WEIGHTS.mistake(
-    "accumulate-divided-twice",
-    "The gradients are divided twice",
-    "Step {step} used a gradient of norm {norm:.3g}, {factor:.3g} times smaller than the {right:.3g} of the group's mean: it was "
-    "divided twice (line {line}).",
-    "How many of your lines divide?",
-    "Dividing the loss is enough; dividing .grad as well divides again.",
-)
-def divided_twice(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    rows = [(r, group) for r, group in g.whole_rows if len(group) > 1]
-    ratios = g.ratios(rows)
-    if not f.task.accumulates or not rows or not all(close(x, ratios[0]) for x in ratios) or ratios[0] > 0.75:
-        return None
-    row, _ = rows[0]
-    scaling = f.usual_line(f.all("scale"))
-    return mixed(f, row) | {"factor": 1 / ratios[0], "line": scaling or f.backward_line}
-
-
-@WEIGHTS.mistake(
     "leftover-wrong-scale",
     "The short last group is divided by too much",
     "The last step of the call used {group}, {n} microbatch{es}, but weighed them {factor:.3g} times too little (line {line}: norm "
@@ -311,6 +294,25 @@ def leftover_scale(f: Facts) -> Evidence | None:
     return mixed(f, g.rows[-1]) | {
         "group": numbers(g.groups[-1]), "n": n, "es": "" if n == 1 else "es", "factor": g.k / n, "line": g.rows[-1].line,
     }  # fmt: skip
+
+
+@WEIGHTS.mistake(
+    "accumulate-divided-twice",
+    "The gradients are divided twice",
+    "Step {step} used a gradient of norm {norm:.3g}, {factor:.3g} times smaller than the {right:.3g} of the group's mean: it was "
+    "divided twice (line {line}).",
+    "How many of your lines divide?",
+    "Dividing the loss is enough; dividing .grad as well divides again.",
+)
+def divided_twice(f: Facts) -> Evidence | None:
+    g = Groups(f)
+    rows = [(r, group) for r, group in g.whole_rows if len(group) > 1]
+    ratios = g.ratios(rows)
+    if not f.task.accumulates or not rows or not all(close(x, ratios[0]) for x in ratios) or ratios[0] > 0.75:
+        return None
+    row, _ = rows[0]
+    scaling = f.usual_line(f.all("scale"))
+    return mixed(f, row) | {"factor": 1 / ratios[0], "line": scaling or f.backward_line}
 
 
 @WEIGHTS.mistake(

@@ -51,7 +51,7 @@ def zero_between(f: Facts) -> Evidence | None:
         filled = [i for i, e in enumerate(events) if e.what == "backward" and e.added and not e.inside_step]
         cleared = [i for i, e in enumerate(events) if e.what == "clear"]
         empty = not any(f.row_columns[row.row] & {events[i].column for i in filled})
-        if not filled or not cleared or cleared[-1] < filled[-1] or not empty or f.task.accumulates:
+        if not filled or not cleared or cleared[-1] < filled[-1] or not empty:
             continue
         if set(events[cleared[-1]].parameters) < set(events[filled[-1]].added):
             continue
@@ -263,7 +263,7 @@ def stale_at_entry(f: Facts) -> Evidence | None:
     if len(columns) < 2 or not early or f.columns[columns[0]] not in early:
         return None
     if f.task.accumulates and f.index(early[0]) > first_fetch:
-        return None
+        return None  # two backward calls in one step are what is asked for
     same_round = any(
         e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])]
     )

@@ -1,0 +1,1 @@
+"""Release and grade with nbgrader."""
