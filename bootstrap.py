@@ -174,9 +174,7 @@ def require_space():
     if free < needed:
         raise Trouble(
             "The set-up needs {:.3g} GB of free disk and {} has {:.1f} GB: free some space, then run the "
-            "same command again (ZEROGRAD_NEED_GB=2 lowers the figure at your own risk).".format(
-                needed, ROOT, free
-            )
+            "same command again (ZEROGRAD_NEED_GB=2 lowers the figure at your own risk).".format(needed, ROOT, free)
         )
 
 
@@ -251,9 +249,7 @@ def drop_unfinished_packages():
 def run_pip(command):
     """None if pip succeeds, else what it printed. Shows what it downloads while it runs."""
     lines, show = [], Progress()
-    pip = subprocess.Popen(
-        command, cwd=str(ROOT), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    pip = subprocess.Popen(command, cwd=str(ROOT), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         for raw in pip.stdout:
             lines.append(raw.decode(errors="replace"))

@@ -18,12 +18,19 @@ def _course() -> Path | None:
 
 
 def seal(given: Namespace) -> int:
-    """Make autograder/exercises/sealed/ from the quiz files in source/."""
+    """Make autograder/exercises/sealed/ from the quiz files in source/.
+
+    A course's folder that does not hold the package uses the questions that the installed package has.
+    """
     course = _course()
     if course is None:
         return 2
+    sealed = course / "autograder" / "exercises" / "sealed"
+    if not sealed.parent.is_dir():
+        print("The package is not in this folder: its questions stay as they are.")
+        return 0
     try:
-        written = seal_files(sorted(course.glob("source/*/quiz.toml")), course / "autograder" / "exercises" / "sealed")
+        written = seal_files(sorted(course.glob("source/*/quiz.toml")), sealed)
     except QuizFault as fault:
         print(f"autograder seal: {fault}", file=sys.stderr)
         return 2

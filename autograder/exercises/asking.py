@@ -22,8 +22,10 @@ def ask(exercise_id: str) -> None:
     buttons = ipywidgets.RadioButtons(options=options, value=None, layout={"width": "auto"})
     says = ipywidgets.Label("")
 
+    variable = "answer_" + exercise_id.partition("-")[2].replace("-", "_")
+
     def chosen(change: dict[str, str]) -> None:
-        says.value = f'To answer, write answer = "{change["new"]}" in the cell below.'
+        says.value = f'To answer, write {variable} = "{change["new"]}" in the cell below.'
 
     buttons.observe(chosen, names="value")
     display(ipywidgets.VBox([ipywidgets.Label(question.prompt), buttons, says]))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import traceback
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from autograder.exercises import progress as records
@@ -25,11 +29,34 @@ def check(exercise_id: str, answer: Any = None, *, seed: int | None = None) -> f
     The points are one finite float between 0 and the exercise's points. A wrong answer never raises, whatever it
     does; an unknown id raises UnknownExercise. The same answer gets the same points; ``seed`` chooses other data.
     """
-    report = examine(find(exercise_id), answer, seed)
-    _last[exercise_id] = report
-    show(report)
-    records.record(report)
+    exercise, before = find(exercise_id), _last.get(exercise_id)
+    with names_kept(answer):
+        report = examine(exercise, answer, seed)
+    # A second try on other data, as hidden tests make it, has something to say only if it finds more.
+    if seed is None or before is None or report.score < before.score:
+        _last[exercise_id] = report
+        show(report)
+        records.record(report)
     return report.score
+
+
+@contextlib.contextmanager
+def names_kept(answer: Any) -> Iterator[None]:
+    """The notebook's names for what is ours mean the same after the answer has run, whatever it assigned to them."""
+    try:
+        namespace = inspect.unwrap(answer).__globals__
+    except (AttributeError, ValueError):
+        namespace = {}
+    ours = {name: value for name, value in namespace.items() if _is_ours(value)}
+    try:
+        yield
+    finally:
+        namespace.update(ours)
+
+
+def _is_ours(value: Any) -> bool:
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(module, str) and module.split(".")[0] == "autograder"
 
 
 def examine(exercise: Exercise, answer: Any, seed: int | None = None) -> Report:
@@ -74,6 +101,8 @@ def hint(exercise_id: str) -> None:
 
 def progress(lesson: str | None = None) -> None:
     """Show the best points so far on this computer; ``lesson`` is the number that ids begin with, such as "03"."""
+    if records.grading():  # nothing is kept while grading: the page's own score is the one that counts
+        return
     reached, note = records.read()
     shown = [e for e in exercises().values() if lesson is None or e.id.startswith(lesson)]
     for exercise in shown:

@@ -136,8 +136,8 @@ class LoopExercise:
         verdict, recording = verdicts[shown], recordings[shown]
         message, setting = verdict.message, self.trials[shown].setting
         if not verdict.right:
-            title = f"{verdict.title}. " if verdict.title else ""
-            message = f"{title}{message} This was {setting}." if setting else f"{title}{message}"
+            message = sentence(f"{verdict.title}. {message}" if verdict.title else message)
+            message = f"{message} This was {setting}." if setting else message
         lost = any(part.got < part.points for part in parts)
         notes = dict.fromkeys(note for one in verdicts.values() for note in one.notes)
         return Report(
@@ -163,6 +163,11 @@ def _verdict(recording: Recording, task: Task, seed: int) -> Verdict:
         values_right=False,
         wrong_parameters=names,
     )
+
+
+def sentence(text: str) -> str:
+    """``text`` with a full stop, unless it has an end of its own."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def _text(recording: Recording, line: int | None) -> str:

@@ -7,6 +7,7 @@ import sys
 from html import escape
 from typing import Any
 
+from autograder.exercises.progress import grading
 from autograder.exercises.report import Report, pictures
 
 MOST_PRINTED = 2_000
@@ -36,8 +37,13 @@ def quoted(report: Report) -> str:
 
 
 def hint_line(report: Report) -> str:
-    """How to get a hint, where there is one."""
-    return f'hint("{report.exercise}")' if report.hints and not report.passed else ""
+    """How to get a hint, where there is one and somebody is there to ask for it."""
+    return f'hint("{report.exercise}")' if report.hints and not report.passed and not grading() else ""
+
+
+def first_hint(report: Report) -> str:
+    """The first hint, for a page on which nobody can ask for one."""
+    return report.hints[0] if report.hints and not report.passed and grading() else ""
 
 
 def printed(report: Report) -> str:
@@ -69,6 +75,7 @@ def to_html(report: Report) -> str:
         _folded("Printed", _code(printed(report))) if printed(report) else "",
         _folded("Notes that cost nothing", _list(report.notes)) if report.notes else "",
         f"<div>Hint: run {_inline(hint_line(report))}</div>" if hint_line(report) else "",
+        f"<div>Hint: {escape(first_hint(report))}</div>" if first_hint(report) else "",
     ]
     style = "border-left:4px solid currentColor;padding:.2em .8em;margin:.4em 0;max-width:60em;line-height:1.45"
     return f'<div style="{style}" role="status">{"".join(parts)}</div>'
@@ -100,7 +107,9 @@ def _list(items: tuple[str, ...]) -> str:
 
 
 def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+    # nbgrader's pages take the triangle away, and with it what says that there is something to open.
+    style = "display:list-item;cursor:pointer"
+    return f'<details><summary style="{style}">{escape(title)}</summary>{content}</details>'
 
 
 def _drawn(report: Report) -> list[str]:

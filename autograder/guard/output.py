@@ -10,7 +10,6 @@ import re
 import sys
 import tempfile
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -21,37 +20,25 @@ LONGEST_NOTE = 300
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class Bounded(io.TextIOBase):
-    """A text stream that keeps the first and the last half of ``most`` characters, and counts the rest."""
+class Kept(io.RawIOBase):
+    """A byte stream that keeps the first and the last half of ``most`` bytes, and counts the rest."""
 
     def __init__(self, most: int, descriptor: int, name: str) -> None:
         super().__init__()
         self.half, self.total = max(most // 2, 1), 0
-        self.head: list[str] = []
-        self.room = self.half
-        self.tail: deque[str] = deque()
-        self.kept = 0
+        self.head, self.tail = bytearray(), bytearray()
         self.descriptor, self.name = descriptor, name
 
-    encoding, errors = "utf-8", "replace"
-
-    def write(self, text: str) -> int:
+    def write(self, data: Any) -> int:
         """Keep what there is room for."""
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        length = len(text)
-        self.total += length
-        if self.room:
-            self.head.append(text[: self.room])
-            taken = min(length, self.room)
-            self.room -= taken
-            text = text[taken:]
-        if text:
-            self.tail.append(text[-self.half :])
-            self.kept += len(self.tail[-1])
-            while self.kept - len(self.tail[0]) >= self.half:
-                self.kept -= len(self.tail.popleft())
-        return length
+        data = bytes(data)
+        self.total += len(data)
+        room = self.half - len(self.head)
+        self.head += data[:room]
+        self.tail += data[max(room, 0) :]
+        if len(self.tail) > 2 * self.half:
+            del self.tail[: -self.half]
+        return len(data)
 
     def writable(self) -> bool:
         """Always: nothing here can be full."""
@@ -61,11 +48,22 @@ class Bounded(io.TextIOBase):
         """The descriptor that a subprocess writes to; it is caught as well."""
         return self.descriptor
 
+
+class Bounded(io.TextIOWrapper):
+    """A text stream of which a bounded part is kept. Its ``write`` is C's: a flood of prints costs little."""
+
+    def __init__(self, most: int, descriptor: int, name: str) -> None:
+        self.kept = Kept(most, descriptor, name)
+        super().__init__(io.BufferedWriter(self.kept, 1 << 16), encoding="utf-8", errors="replace")
+
     def text(self) -> str:
         """What was kept, with a line that says how much is missing."""
-        head, tail = "".join(self.head), "".join(self.tail)[-self.half :]
-        dropped = self.total - len(head) - len(tail)
-        return f"{head}\n… {dropped:,} characters left out …\n{tail}" if dropped else head + tail
+        with contextlib.suppress(ValueError):  # code may have closed it
+            self.flush()
+        tail = self.kept.tail[-self.kept.half :]
+        dropped = self.kept.total - len(self.kept.head) - len(tail)
+        head, end = (part.decode("utf-8", "ignore") for part in (self.kept.head, tail))
+        return f"{head}\n… {dropped:,} characters left out …\n{end}" if dropped else head + end
 
 
 class Notes:
@@ -77,7 +75,9 @@ class Notes:
     def add(self, text: str) -> None:
         """Keep ``text`` as one line of readable length."""
         line = " ".join(CONTROL.sub("", text).split())
-        line = line if len(line) <= LONGEST_NOTE else line[: LONGEST_NOTE - 1] + "…"
+        if len(line) > LONGEST_NOTE:  # a traceback says at its end what happened
+            half = LONGEST_NOTE // 2
+            line = f"{line[:half]} … {line[-half:]}"
         if line and len(self.notes) < MOST_NOTES:
             self.notes.setdefault(line)
 
@@ -178,9 +178,10 @@ def _descriptors(caught: Caught) -> Iterator[None]:
     for stream in (caught.out, caught.err):
         with contextlib.suppress(OSError):  # a descriptor may be closed, as under pythonw
             file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed below, when it has been read)
-            saved = os.dup(stream.descriptor)
-            os.dup2(file.fileno(), stream.descriptor)
-            files.append((stream.descriptor, saved, file, stream))
+            descriptor = stream.kept.descriptor
+            saved = os.dup(descriptor)
+            os.dup2(file.fileno(), descriptor)
+            files.append((descriptor, saved, file, stream))
     try:
         yield
     finally:
@@ -204,12 +205,12 @@ def _take(file: IO[bytes], stream: Bounded) -> None:
     size = file.seek(0, os.SEEK_END)
     if size == 0:
         return
-    most = 8 * stream.half
+    most = 8 * stream.kept.half
     file.seek(0)
     stream.write(file.read(most).decode("utf-8", "replace"))
     if size > most:
         start = max(most, size - most)
-        stream.total += start - most
+        stream.kept.total += start - most
         file.seek(start)
         stream.write(file.read(most).decode("utf-8", "replace"))
 

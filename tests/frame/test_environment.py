@@ -91,8 +91,6 @@ def test_conda_installs_the_same():
 
 def test_version_stands_in_one_place():
     """The version is written in autograder/__init__.py, and the package is built with it."""
-    written = re.findall(
-        r'^__version__ = "(.+)"$', (ROOT / "autograder/__init__.py").read_text(), re.MULTILINE
-    )
+    written = re.findall(r'^__version__ = "(.+)"$', (ROOT / "autograder/__init__.py").read_text(), re.MULTILINE)
     assert written == [importlib.metadata.version("zerograd")]
     assert "version" not in PROJECT

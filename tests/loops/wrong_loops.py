@@ -68,6 +68,23 @@ def clears_before_the_loop(model, optimizer, loss_fn, loader):
         optimizer.step()
 
 
+@wrong("zero-once-per-epoch", "zero_grad", epochs=1)
+def clears_what_is_empty_before_the_loop(model, optimizer, loss_fn, loader):
+    optimizer.zero_grad()
+    for x, y in loader:
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+
+
+@wrong("missing-zero-grad", "backward")
+def clears_an_optimizer_of_something_else(model, optimizer, loss_fn, loader):
+    other = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    for x, y in loader:
+        other.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+
+
 @wrong("zero-once-per-epoch", "zero_grad")
 def clears_after_the_loop(model, optimizer, loss_fn, loader):
     for x, y in loader:
@@ -222,6 +239,22 @@ def forgets_backward(model, optimizer, loss_fn, loader):
         loss = loss_fn(model(x), y)
         loss.requires_grad_(True)
         optimizer.step()
+
+
+@wrong("nothing-happened")
+def does_nothing(model, optimizer, loss_fn, loader):
+    pass
+
+
+@wrong("not-a-number", "/")
+def divides_by_zero_at_the_end(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(p / 0.0)
 
 
 @wrong("missing-step", "backward")
@@ -788,6 +821,17 @@ def generator_fills_the_discriminator(gen, disc, opt_g, opt_d, loss_fn, loader):
         opt_d.step()
         opt_d.zero_grad()
         opt_g.zero_grad()
+        loss_fn(disc(gen(z)), one).backward()
+        opt_g.step()
+
+
+@wrong("missing-zero-grad", "backward", signature="train_gan", batches=(4,) * 4)
+def generator_never_cleared(gen, disc, opt_g, opt_d, loss_fn, loader):
+    for z, real in loader:
+        one, zero = torch.ones(len(z), 1), torch.zeros(len(z), 1)
+        disc.zero_grad()
+        (loss_fn(disc(real), one) + loss_fn(disc(gen(z).detach()), zero)).backward()
+        opt_d.step()
         loss_fn(disc(gen(z)), one).backward()
         opt_g.step()
 

@@ -11,10 +11,6 @@ SHELF = Shelf()
 mistake = SHELF.mistake
 
 
-def _row(f: Facts, number: int) -> Event:
-    return f.rows[number]
-
-
 def first_reuse(f: Facts) -> Event | None:
     """The first update that used a gradient which an earlier update had used already."""
     return f.rows[min(f.reused)] if f.reused else None
@@ -31,9 +27,10 @@ def mixed(f: Facts, row: Event) -> Evidence:
     }  # fmt: skip
 
 
-def clears(f: Facts, row: Event) -> list[Event]:
-    """Events that cleared .grad between the update before this one and this one."""
-    return [e for e in f.before_row(row) if e.what == "clear"]
+def stale_parameters(f: Facts, row: Event) -> set[int]:
+    """The parameters of an update whose gradient held one that had been used before."""
+    used = f.ledger.weights[:, row.row].abs() > TINY
+    return {i for i in row.parameters if any(used[i, c] for c in f.reused.get(row.row, ()))}
 
 
 @mistake(
@@ -190,26 +187,32 @@ def missing_zero_grad(f: Facts) -> Evidence | None:
     row = first_reuse(f)
     if row is None:
         return None
-    columns = f.reused[row.row]
-    params = {i for c in columns for i in f.columns[c].added}
+    columns, params = f.reused[row.row], stale_parameters(f, row)
     end = f.index(row)
     cleared = [e for e in f.events[:end] if e.what == "clear" and set(e.parameters) & params]
     used_before = [e for e in cleared if f.index(e) > f.index(f.columns[min(columns)])]
     any_ever = [e for e in f.all("clear") if set(e.parameters) & params]
+    if clearing_calls(f) and clears_outside_the_loop(f):
+        return None
     if f.task.signature in ("train_gan", "fit"):
         return mixed(f, row) if not used_before else None
     return mixed(f, row) if not any_ever else None
 
 
+def clearing_calls(f: Facts) -> list[Event]:
+    """The library's clearing methods being called, whether there was something to clear or not."""
+    return sorted([*f.all("call", "zero_grad"), *f.all("call", "module.zero_grad")], key=f.index)
+
+
 def clears_outside_the_loop(f: Facts) -> bool:
     """All clearing happens before a call's first backward or after its last."""
-    for event in f.all("clear"):
+    for event in [*f.all("clear"), *clearing_calls(f)]:
         at = f.index(event)
         earlier = [e.what for e in f.events[:at] if e.call == event.call]
         later = [e.what for e in f.events[at:] if e.call == event.call]
         if "backward" in earlier and "backward" in later:
             return False
-    return bool(f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad"))
+    return bool(f.all("clear") or clearing_calls(f))
 
 
 @mistake(
@@ -224,7 +227,7 @@ def zero_once(f: Facts) -> Evidence | None:
     row = first_reuse(f)
     if row is None or not clears_outside_the_loop(f):
         return None
-    events = f.all("clear") or f.all("call", "zero_grad") or f.all("call", "module.zero_grad")
+    events = f.all("clear") or clearing_calls(f)
     return mixed(f, row) | {"line": f.usual_line(events), "clear": f.usual_line(events), "back": f.backward_line}
 
 
@@ -239,7 +242,8 @@ def zero_conditional(f: Facts) -> Evidence | None:
     row = first_reuse(f)
     if row is None:
         return None
-    line = f.usual_line(f.all("clear"))
+    params = stale_parameters(f, row)
+    line = f.usual_line(e for e in f.all("clear") if set(e.parameters) & params)
     words = f"line {line} clears, but not before every step" if line else "no line clears before this step"
     return mixed(f, row) | {"line": line or f.backward_line, "clear": words}
 

@@ -17,6 +17,37 @@ def _steps(f: Facts) -> str:
 
 # ---------------------------------------------------------------------- nothing trained
 @NOTHING.mistake(
+    "nothing-happened",
+    "Nothing was trained",
+    "The function ran no forward pass, called no backward and changed no parameter.",
+    "What has to happen for each batch that the loader gives?",
+)
+def nothing_happened(f: Facts) -> Evidence | None:
+    idle = not (f.rows or f.columns or f.all("forward") or f.all("loss") or f.all("call", "autograd.grad"))
+    return {"line": None} if idle and f.stood_still else None
+
+
+@NOTHING.mistake(
+    "not-a-number",
+    "A parameter is not a number any more",
+    "In step {step} (line {line}) {name} became {what}; every step before it was right.",
+    "What was divided by zero, or grew without bound?",
+    "Print the gradient and the parameter right before this line.",
+)
+def not_a_number(f: Facts) -> Evidence | None:
+    for row in f.rows:
+        after = {i: f.recording.arrays.get(f"at/{row.row}/{i}") for i in range(len(f.recording.parameters))}
+        bad = [i for i, value in after.items() if value is not None and not bool(value.isfinite().all())]
+        if bad:
+            value = after[bad[0]]
+            what = "NaN" if value is not None and bool(value.isnan().any()) else "infinite"
+            return {"line": row.line, "step": row.row + 1, "name": f.recording.parameters[bad[0]], "what": what}
+        if f.differs(row):
+            return None
+    return None
+
+
+@NOTHING.mistake(
     "closure-without-backward",
     "The closure computes no gradient",
     "step called your closure and the closure ran the forward pass, but backward was never called: every .grad was None.",
