@@ -22,13 +22,13 @@ test: ## run the tests; ARGS="-k loops -n 2" goes to pytest
 release: ## make the student edition in notebooks/ from source/
 	@$(RUN) autograder release $(ARGS)
 
-grade: ## grade submitted/ with nbgrader; ASSIGNMENT="02-backward 03-zero-grad" chooses
+grade: ## grade submitted/ with nbgrader; ASSIGNMENT="..." names others than 03-zero-grad
 	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader autograde "$$assignment" $(ARGS); done
 
 feedback: ## write the feedback pages of ASSIGNMENT into feedback/
 	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader generate_feedback "$$assignment" $(ARGS); done
 
-report: ## say what the class misunderstood
+report: ## show how the class did, exercise by exercise; ARGS=03-zero-grad chooses
 	@$(RUN) autograder report $(ARGS)
 
 doctor: ## check this computer and the set-up

@@ -34,6 +34,10 @@ def parser() -> argparse.ArgumentParser:
     release.add_argument("assignments", nargs="*", metavar="ASSIGNMENT", help="all if none is named")
     release.set_defaults(run="autograder.cli.release:main")
 
+    report = commands.add_parser("report", help="show how the class did, exercise by exercise")
+    report.add_argument("assignments", nargs="*", metavar="ASSIGNMENT", help="all if none is named")
+    report.set_defaults(run="autograder.cli.report:main")
+
     doctor = commands.add_parser("doctor", help="check this computer and the set-up")
     doctor.set_defaults(run="autograder.cli.doctor:main")
 

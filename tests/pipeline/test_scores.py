@@ -166,3 +166,16 @@ def test_nothing_is_left_in_the_repository(course):
 def test_harmless_answers_are_on_the_sheet():
     """The page is tried with a script that is printed; the sheets have the same answer."""
     assert SCRIPT in HARMLESS["script-printed"].source
+
+
+def test_report_counts_the_class(course):
+    """`autograder report` says for each graded cell how many got all, some and no points."""
+    from autograder.grading.classroom import class_results
+
+    results = {r.cell: r for r in class_results(f"sqlite:///{course / 'gradebook.db'}", [LESSON])}
+    assert sum(r.max_score for r in results.values()) == 100
+    plain = results["03-plain-loop"]
+    assert (plain.full, plain.partial, plain.none, plain.ungraded) == (1, 0, 2, 0)
+    assert plain.mean == pytest.approx(10 / 3)
+    with pytest.raises(LookupError, match="it has 03-zero-grad"):
+        class_results(f"sqlite:///{course / 'gradebook.db'}", ["09-nowhere"])
