@@ -508,6 +508,17 @@ def shortens_by_hand_after_the_step(model, optimizer, loss_fn, loader):
             p.grad.mul_(min(1.0, 0.1 / float(norm)))
 
 
+@wrong("short-gradient-lengthened", "*=", clip=50.0)
+def always_scales_to_the_limit(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
+        for p in model.parameters():
+            p.grad *= 50.0 / norm
+        optimizer.step()
+
+
 @wrong("missing-clip", "step", clip=0.1)
 def does_not_clip(model, optimizer, loss_fn, loader):
     for x, y in loader:

@@ -48,6 +48,24 @@ def clip_scaled(f: Facts) -> Evidence | None:
 
 
 @mistake(
+    "short-gradient-lengthened",
+    "A gradient below the limit is scaled up to it",
+    "The gradient of step {step} had norm {right:.3g}, below the limit of {limit:.3g}, and line {line} scaled it to {norm:.3g}.",
+    "What must clipping do to a gradient that is short already?",
+    "The factor is never larger than 1.",
+)
+def lengthened(f: Facts) -> Evidence | None:
+    row = f.first_wrong
+    want = f.wanted(row) if row is not None else None
+    if f.task.clip is None or row is None or want is None or not want.norm < 0.99 * f.task.clip:
+        return None
+    longer = [e for e in f.all("scale") if all(x > 1 for x in e.factors)]
+    if not longer or f.used_norm(row) < 0.99 * f.task.clip:
+        return None
+    return unclipped(f, row, right=want.norm) | {"line": longer[0].line}
+
+
+@mistake(
     "clip-per-microbatch",
     "Partial sums are clipped",
     "Line {line} clips {count} times for step {step}: what was collected is shrunk again for each new microbatch, so the "

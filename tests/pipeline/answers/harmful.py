@@ -111,8 +111,10 @@ HARMFUL = {
     "not-a-function": Answer("train = 'optimizer.step()'", 0, "no-answer", ("str", "optimizer.step()"), whole=True),
     "sys-exit": Answer(around(after="import sys\nsys.exit(0)"), 0, "exit", ("exit",)),
     "input": Answer(around("name = input('your name? ')"), 0, "input", ("input",)),
-    "empty": Answer("pass", 0, "missing-backward"),
-    "nan": Answer(around(after="for p in model.parameters():\n    p.data.fill_(float('nan'))"), 0, "unknown"),
+    "empty": Answer("pass", 0, "nothing-happened", ("no forward pass",)),
+    "nan": Answer(
+        around(after="for p in model.parameters():\n    p.data.fill_(float('nan'))"), 0, "not-a-number", ("NaN",)
+    ),
     "grad-mode": Answer(around(after="torch.set_grad_enabled(False)"), 8, "grad-mode-leaked"),
 }
 HARMFUL_IDLE = {
@@ -128,5 +130,5 @@ HARMFUL_IDLE = {
     "exit": Answer(around(after="exit()"), 0, "exit", ("exit",)),
     "recursion": Answer("train_two_branches(model, optimizer, loss_fn, loader)", 0, "recursion"),
     "syntax-of-torch": Answer(around("model.cuda_or_not()"), 0, "raised", ("AttributeError", "cuda_or_not")),
-    "empty": Answer("return", 0, "missing-backward"),
+    "empty": Answer("return", 0, "nothing-happened", ("no forward pass",)),
 }

@@ -128,7 +128,7 @@ for x, y in loader:
     optimizer.step()
 """,
         0,
-        "unknown",
+        "short-gradient-lengthened",
     ),
 }
 
