@@ -85,9 +85,14 @@ class Recorder(TorchFunctionMode):
     ) -> None:
         sys.setprofile(self.previous_profile)
         super().__exit__(kind, value, trace)
+        self.close()
+
+    def close(self) -> None:
+        """Take every hook away. May be called again: a time limit can strike in the middle of it."""
         self.material.loader.listener = None
-        for undo in self.undo:
-            undo()
+        while self.undo:
+            self.undo[-1]()
+            self.undo.pop()
 
     def start_call(self, number: int) -> None:
         """Note that the learner's function is about to be called for the ``number``-th time."""

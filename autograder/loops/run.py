@@ -39,6 +39,7 @@ def run(function: Callable[..., Any], task: Task, seed: int = 0, *, seconds: flo
         return value
 
     outcome = attempt(calls, seconds=seconds)
+    recorder.close()
     retains = any(e.what == "backward" and e.retain for e in recorder.journal.events)
     kept = _kept(function, task, seed, seconds) if retains and not outcome.failure else 0
     arrays, returned = recorder.journal.arrays, _summary(outcome.value, recorder)
