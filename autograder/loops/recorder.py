@@ -275,7 +275,11 @@ class Recorder(TorchFunctionMode):
 
 
 class Aside:
-    """A context in which the recorder's own work with tensors is neither recorded nor tracked."""
+    """A context in which the recorder's own work with tensors is neither recorded nor tracked.
+
+    A time limit can strike inside it, and then its end is never reached: what it changes is the recorder's own, or
+    what the guard around the run puts back.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -286,10 +290,7 @@ class Aside:
         if not self.was:
             self.recorder.grad_enabled = self.grad
         torch._C._set_grad_enabled(False)
-        self.plain = torch._C.DisableTorchFunction()
-        self.plain.__enter__()
 
     def __exit__(self, *exc: object) -> None:
-        self.plain.__exit__(None, None, None)
         torch._C._set_grad_enabled(self.grad)
         self.recorder.busy = self.was

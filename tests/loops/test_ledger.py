@@ -138,6 +138,8 @@ def test_the_recorder_leaves_nothing_behind():
         assert not torch.overrides._get_current_function_mode_stack()
         assert not hooks._global_optimizer_pre_hooks
         assert not hooks._global_optimizer_post_hooks
+        again, its_task = LOOPS["sets_none_before_the_step"]  # seen only by what listens to every operation
+        assert judge(run(again, its_task), its_task).kind == "zero-between-backward-and-step"
 
 
 def test_the_same_seed_gives_the_same_recording():

@@ -5,17 +5,31 @@ Rules are asked in the order of ``CATALOGUE``; the first that answers names the 
 the cause come first.
 """
 
-from autograder.loops.mistakes import accumulation, clearing, clipping, errors, side, tensors, updates
+from autograder.loops.mistakes import (
+    accumulation,
+    clearing,
+    clipping,
+    closures,
+    errors,
+    nothing,
+    pollution,
+    side,
+    tensors,
+    updates,
+    weighting,
+)
 from autograder.loops.mistakes.mistake import Mistake, by_slug, find
 
 RAISED: tuple[Mistake, ...] = (*tensors.RAISED, *errors.MISTAKES)
 VALUES: tuple[Mistake, ...] = (
     *tensors.VALUES,
-    *updates.NOTHING_TRAINED,
-    *accumulation.SHAPES,
+    *nothing.MISTAKES,
+    *accumulation.MISTAKES,
     *updates.ORDER,
+    *closures.MISTAKES,
     *clearing.MISTAKES,
-    *accumulation.SCALES,
+    *pollution.MISTAKES,
+    *weighting.MISTAKES,
     *clipping.MISTAKES,
     *updates.OTHERS,
 )

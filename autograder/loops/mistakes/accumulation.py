@@ -1,64 +1,17 @@
-"""Mistakes of gradient accumulation: where the groups end, and how their members are weighed."""
+"""Mistakes of gradient accumulation: where the groups end."""
 
 from __future__ import annotations
 
 from autograder.loops.facts import Facts, listed
 from autograder.loops.mistakes.clearing import mixed
+from autograder.loops.mistakes.groups import Groups, close, numbers
 from autograder.loops.mistakes.mistake import Evidence, Mistake, Shelf
-from autograder.loops.recording import Event
 
-GROUPS, WEIGHTS = Shelf(), Shelf()
-
-
-def close(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-3 * max(abs(a), abs(b), 1e-9)
+SHELF = Shelf()
+mistake = SHELF.mistake
 
 
-class Groups:
-    """The updates of an accumulating loop beside the groups that they should have used."""
-
-    def __init__(self, f: Facts) -> None:
-        self.f, self.k = f, f.task.k
-        self.groups = f.task.groups()
-        self.rows = [r for r in f.rows if r.call == 0]
-        self.used = [f.batches(r) for r in self.rows]
-        self.sizes = f.task.batches
-
-    @property
-    def at_every_batch(self) -> bool:
-        """One update for every microbatch."""
-        return len(self.rows) == len(self.sizes) > len(self.groups)
-
-    def members(self, row: Event) -> list[int]:
-        """The group that the row's last batch belongs to."""
-        last = self.f.batches(row)[-1:] or [row.batch or 0]
-        return next(g for g in self.groups if last[0] in g)
-
-    def share(self, row: Event, batch: int) -> float:
-        return self.f.shares[row.row].get((row.call, batch), 0.0)
-
-    def right_share(self, group: list[int], batch: int) -> float:
-        if self.f.task.model == "bn" or self.f.task.reference == "accumulate_micro":
-            return 1 / len(group)
-        return self.sizes[batch] / sum(self.sizes[b] for b in group)
-
-    @property
-    def whole_rows(self) -> list[tuple[Event, list[int]]]:
-        """Rows that used exactly one group, with it."""
-        return [(r, g) for r, used in zip(self.rows, self.used, strict=True) for g in self.groups if used == g]
-
-    def ratios(self, rows: list[tuple[Event, list[int]]]) -> list[float]:
-        """Each member's share as a multiple of the right one."""
-        return [self.share(r, b) / self.right_share(g, b) for r, g in rows for b in g]
-
-
-def numbers(batches: list[int]) -> str:
-    own = [b + 1 for b in batches]
-    return f"batch{'es' if len(own) != 1 else ''} {listed(own)}"
-
-
-# ---------------------------------------------------------------------- where the groups end
-@GROUPS.mistake(
+@mistake(
     "step-in-backward-with-accumulation",
     "Hooks step while gradients should still be collected",
     "The parameters changed while backward on line {line} was running, for every one of the {count} microbatches: the step "
@@ -73,7 +26,7 @@ def step_in_backward(f: Facts) -> Evidence | None:
     return {"line": f.backward_line, "count": len(f.task.batches)}
 
 
-@GROUPS.mistake(
+@mistake(
     "accumulate-repeats-batch",
     "The same batch is used again and again",
     "Step {step} used batch {batch} {times} times (backward on line {line}); a group of {k} must hold {k} different microbatches.",
@@ -99,7 +52,7 @@ def repeats(f: Facts) -> Evidence | None:
     return None
 
 
-@GROUPS.mistake(
+@mistake(
     "backward-only-at-boundary",
     "Only the last microbatch of a group is differentiated",
     "Step {step} used {used} alone: the forward passes of the other microbatches ran, but line {line} called backward only "
@@ -121,7 +74,7 @@ def only_at_boundary(f: Facts) -> Evidence | None:
     }  # fmt: skip
 
 
-@GROUPS.mistake(
+@mistake(
     "zero-per-microbatch",
     "Gradients are cleared for every microbatch",
     "Step {step} used {used} alone (norm {norm:.3g}); it should have used {group} together (norm {right:.3g}): line {line} clears "
@@ -143,7 +96,7 @@ def zero_per_microbatch(f: Facts) -> Evidence | None:
     }  # fmt: skip
 
 
-@GROUPS.mistake(
+@mistake(
     "step-per-microbatch",
     "A step is taken for every microbatch",
     "{count} steps were taken for {count} microbatches; with {k} accumulation steps there should be {right_count}. Step {step} "
@@ -166,7 +119,7 @@ def step_per_microbatch(f: Facts) -> Evidence | None:
     }  # fmt: skip
 
 
-@GROUPS.mistake(
+@mistake(
     "scaled-not-accumulated",
     "The loss is divided, but nothing is accumulated",
     "{count} steps were taken for {count} microbatches, each with one gradient divided by {divisor:.3g}; with {k} accumulation "
@@ -182,7 +135,7 @@ def scaled_not_accumulated(f: Facts) -> Evidence | None:
     return {"line": f.step_line, "count": len(g.rows), "divisor": divisor, "k": g.k, "right_count": len(g.groups)}
 
 
-@GROUPS.mistake(
+@mistake(
     "leftover-leaks",
     "The leftover joins the next epoch's first group",
     "Step {step} used {used}: the last, incomplete group of the call before was never stepped and still lay in .grad.",
@@ -199,7 +152,7 @@ def leftover_leaks(f: Facts) -> Evidence | None:
     return None
 
 
-@GROUPS.mistake(
+@mistake(
     "accumulate-off-by-one",
     "The groups are shifted by one",
     "The first step used {used} alone and the second {second}; the first should have used {group}: the condition on line {line}"
@@ -223,7 +176,7 @@ def off_by_one(f: Facts) -> Evidence | None:
     }  # fmt: skip
 
 
-@GROUPS.mistake(
+@mistake(
     "accumulate-condition-inverted",
     "The condition is the wrong way round",
     "Steps were taken after microbatches {after}; with {k} accumulation steps they belong after {right} (line {line}).",
@@ -242,143 +195,4 @@ def inverted(f: Facts) -> Evidence | None:
     return {"line": f.step_line, "after": listed(after), "k": g.k, "right": listed(want)}
 
 
-# ---------------------------------------------------------------------- how the members are weighed
-@WEIGHTS.mistake(
-    "loss-scaled-after-backward",
-    "The loss is divided after backward",
-    "Line {line} scales a loss on which backward was already called, so the gradients stay undivided: step 1 used norm "
-    "{norm:.3g} instead of {right:.3g}.",
-    "Which number did backward see?",
-    "What happens to the loss after backward changes no gradient.",
-)
-def scaled_late(f: Facts) -> Evidence | None:
-    late, found = f.all("late-scaling"), no_division(f)
-    return found | {"line": f.usual_line(late)} if late and found else None
-
-
-@WEIGHTS.mistake(
-    "accumulate-no-division",
-    "The gradients of a group are summed, not averaged",
-    "Step {step} used the sum of {group}: norm {norm:.3g}, {factor:.3g} times the {right:.3g} of their mean. Line {line} calls backward "
-    "on a loss that was not divided.",
-    "Each microbatch's loss is a mean. What is the sum of k means?",
-    "Weigh each microbatch's loss by its part of the group before backward.",
-)
-def no_division(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    rows = [(r, group) for r, group in g.whole_rows if len(group) > 1]
-    ratios = [g.share(r, b) for r, group in rows for b in group]
-    if not f.task.accumulates or not rows or not all(close(x, 1.0) for x in ratios):
-        return None
-    row, group = rows[0]
-    return mixed(f, row) | {"group": numbers(group), "factor": len(group)}
-
-
-@WEIGHTS.mistake(
-    "leftover-wrong-scale",
-    "The short last group is divided by too much",
-    "The last step of the call used {group}, {n} microbatch{es}, but weighed them {factor:.3g} times too little (line {line}: norm "
-    "{norm:.3g} instead of {right:.3g}).",
-    "How many microbatches are in the last group?",
-    "A short group's mean divides by what the group really holds.",
-)
-def leftover_scale(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    if not f.task.accumulates or len(g.groups[-1]) == g.k or not g.rows or g.used[-1] != g.groups[-1]:
-        return None
-    full = [(r, group) for r, group in g.whole_rows if len(group) == g.k]
-    ratios = g.ratios([(g.rows[-1], g.groups[-1])])
-    n = len(g.groups[-1])
-    if not all(close(x, n / g.k) for x in ratios) or not all(close(x, 1.0) for x in g.ratios(full)):
-        return None
-    return mixed(f, g.rows[-1]) | {
-        "group": numbers(g.groups[-1]), "n": n, "es": "" if n == 1 else "es", "factor": g.k / n, "line": g.rows[-1].line,
-    }  # fmt: skip
-
-
-@WEIGHTS.mistake(
-    "accumulate-divided-twice",
-    "The gradients are divided twice",
-    "Step {step} used a gradient of norm {norm:.3g}, {factor:.3g} times smaller than the {right:.3g} of the group's mean: it was "
-    "divided twice (line {line}).",
-    "How many of your lines divide?",
-    "Dividing the loss is enough; dividing .grad as well divides again.",
-)
-def divided_twice(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    rows = [(r, group) for r, group in g.whole_rows if len(group) > 1]
-    ratios = g.ratios(rows)
-    if not f.task.accumulates or not rows or not all(close(x, ratios[0]) for x in ratios) or ratios[0] > 0.75:
-        return None
-    row, _ = rows[0]
-    scaling = f.usual_line(f.all("scale"))
-    return mixed(f, row) | {"factor": 1 / ratios[0], "line": scaling or f.backward_line}
-
-
-@WEIGHTS.mistake(
-    "accumulate-unequal-microbatches",
-    "Unequal microbatches are weighed equally",
-    "In step {step} {group} hold {sizes} samples, but each counted {share:.3g}: samples of small microbatches count more than "
-    "those of large ones.",
-    "What is the mean over all samples of two means over different numbers of samples?",
-    "Weigh each microbatch by its number of samples.",
-)
-def unequal(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    if not f.task.accumulates or f.task.model == "bn":
-        return None
-    for row, group in g.whole_rows:
-        sizes = [g.sizes[b] for b in group]
-        shares = [g.share(row, b) for b in group]
-        if len(set(sizes)) > 1 and all(close(s, shares[0]) for s in shares):
-            return mixed(f, row) | {"group": numbers(group), "sizes": listed(sizes), "share": shares[0]}
-    return None
-
-
-@WEIGHTS.mistake(
-    "accumulate-wrong-divisor",
-    "The members of a group are weighed unequally",
-    "In step {step} {group} counted {shares} times; each should have counted {should} (line {line}).",
-    "What is each microbatch's loss divided by?",
-    "Divide by the number of microbatches in the group, not by the position in it.",
-)
-def wrong_divisor(f: Facts) -> Evidence | None:
-    g = Groups(f)
-    if not f.task.accumulates or f.all("scale"):
-        return None
-    for row, group in g.whole_rows:
-        shares = [g.share(row, b) for b in group]
-        if len(group) > 1 and not all(close(s, g.right_share(group, b)) for s, b in zip(shares, group, strict=True)):
-            should = listed(f"{g.right_share(group, b):.3g}" for b in group)
-            return mixed(f, row) | {
-                "group": numbers(group), "shares": listed(f"{s:.3g}" for s in shares), "should": should,
-            }  # fmt: skip
-    return None
-
-
-@WEIGHTS.mistake(
-    "leftover-dropped",
-    "The last group is never stepped",
-    "{count} of {total} microbatches of a call were never used: {lost} {verb} differentiated on line {line}, and no step followed.",
-    "What happens when the loader ends in the middle of a group?",
-    "The last group must be stepped too, however short it is.",
-)
-def leftover_dropped(f: Facts) -> Evidence | None:
-    if not f.task.accumulates:
-        return None
-    lost = sorted(b for c in f.columns if c.call == 0 and c.column in f.unused_columns for b in c.batches)
-    total = len(f.task.batches)
-    last = [e.batch for e in f.all("forward") if e.call == 0 and e.batch is not None]
-    if not lost:
-        used = {b for row in f.rows if row.call == 0 for b in f.batches(row)}
-        lost = sorted(set(last) - used)
-    if not lost or lost != list(range(lost[0], total)):
-        return None
-    return {
-        "line": f.backward_line, "count": len(lost), "total": total, "lost": numbers(lost),
-        "verb": "was" if len(lost) == 1 else "were",
-    }  # fmt: skip
-
-
-SHAPES: tuple[Mistake, ...] = tuple(GROUPS)
-SCALES: tuple[Mistake, ...] = tuple(WEIGHTS)
+MISTAKES: tuple[Mistake, ...] = tuple(SHELF)
