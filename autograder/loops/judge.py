@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autograder.guard import neutral_state
 from autograder.loops.facts import Facts, listed
 from autograder.loops.ledger import Ledger
-from autograder.loops.mistakes import RAISED, SIDE, VALUES, find
+from autograder.loops.mistakes import EVALUATION, RAISED, SIDE, VALUES, find
 from autograder.loops.recording import Recording
 from autograder.loops.reference import reference
 from autograder.loops.task import Task
@@ -43,7 +43,10 @@ def _judge(facts: Facts) -> Verdict:
     if recording.failure is not None:
         return _raised(facts)
     right = returned_right(facts) if task.signature == "gradient" else facts.values_right and returned_right(facts)
-    found = find(facts, SIDE if right else VALUES)
+    if task.signature == "evaluate":
+        found = find(facts, EVALUATION)
+    else:
+        found = find(facts, SIDE if right else VALUES)
     if right and found is None:
         return Verdict(True, "none", None, right_words(facts), ledger=facts.ledger, notes=recording.notes)
     names = tuple(recording.parameters[i] for i in facts.wrong_parameters)

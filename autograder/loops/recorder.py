@@ -99,6 +99,7 @@ class Recorder(TorchFunctionMode):
         self.journal.call, self.batch = number, None
         if number == 0:
             self.journal.keep_parameters("param/0")
+            self.keep_buffers("buffer/0")
         self.journal.note("enter", grad_enabled=torch.is_grad_enabled(), grads=self.journal.grad_states())
 
     def end_call(self) -> None:
@@ -110,6 +111,14 @@ class Recorder(TorchFunctionMode):
                 "exit", grad_enabled=self.grad_enabled, training=training, grads=self.journal.grad_states()
             )
             self.journal.keep_parameters(f"param/{self.journal.call + 1}")
+            self.keep_buffers(f"buffer/{self.journal.call + 1}")
+
+    def keep_buffers(self, prefix: str) -> None:
+        """Keep a copy of what the networks hold besides parameters: running statistics."""
+        for module in self.material.modules.values():
+            for name, buffer in module.named_buffers():
+                if buffer.is_floating_point():
+                    self.journal.keep(f"{prefix}/{name}", buffer)
 
     def aside(self) -> Aside:
         """While the recorder itself works with tensors, it does not listen to itself."""

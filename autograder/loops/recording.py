@@ -50,7 +50,8 @@ class Recording:
 
     ``arrays`` holds, by name: ``param/N/I`` parameter I after call N (N = 0 before the first),
     ``at/R/I`` parameter I after update R, ``grad/R/I`` the gradient that update R used (absent: None),
-    ``add/C/I`` what backward call C added to parameter I, ``returned`` a returned tensor.
+    ``add/C/I`` what backward call C added to parameter I, ``buffer/N/NAME`` a network's buffer after call N,
+    ``returned`` a returned tensor (or an evaluation's number).
     """
 
     task: Task

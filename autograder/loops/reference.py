@@ -173,6 +173,8 @@ def reference(task: Task, seed: int = 0) -> Reference:
     material = build(task, seed)
     if task.signature in ("fit", "gradient"):
         return _closed_form(task, material)
+    if task.signature == "evaluate":
+        return _mean_per_sample(material)
     named = material.parameters()
     steps: list[Step] = []
     trajectory = [tuple(p.detach().clone() for p in named.values())]
@@ -229,6 +231,15 @@ def _closure_step(optimizer: Optimizer, parameters: dict[str, Tensor], want: Wan
 
     optimizer.step(closure)
     return first
+
+
+def _mean_per_sample(material: Material) -> Reference:
+    """The loss of all samples together, in eval mode: with equal weights the mean per sample."""
+    model, parameters = material.modules["model"].eval(), tuple(material.parameters().values())
+    x, y = (torch.cat(part) for part in zip(*material.loader, strict=True))
+    with torch.no_grad():
+        value = material.loss_fn(model(x), y)
+    return Reference((), (tuple(p.detach() for p in parameters),) * 2, value)
 
 
 def _closed_form(task: Task, material: Material) -> Reference:

@@ -45,6 +45,8 @@ def run(function: Callable[..., Any], task: Task, seed: int = 0, *, seconds: flo
     arrays, returned = recorder.journal.arrays, _summary(outcome.value, recorder)
     if isinstance(outcome.value, torch.Tensor):
         arrays["returned"] = outcome.value.detach().to(task.dtype).clone()
+    elif task.signature == "evaluate" and _is_number(outcome.value):
+        arrays["returned"] = torch.tensor(float(outcome.value), dtype=task.dtype)
     troubles = tuple(f"recorder: {trouble}" for trouble in recorder.troubles)
     return Recording(
         task, seed, recorder.journal.names, tuple(recorder.journal.events), arrays, outcome.failure, outcome.printed,

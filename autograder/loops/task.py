@@ -13,6 +13,7 @@ from torch.optim import SGD, Adam, Optimizer
 SIGNATURES = {
     "train": ("model", "optimizer", "loss_fn", "loader"),
     "train_accumulate": ("model", "optimizer", "loss_fn", "loader", "accumulation_steps"),
+    "evaluate": ("model", "loss_fn", "loader"),
     "train_gan": ("gen", "disc", "opt_g", "opt_d", "loss_fn", "loader"),
     "fit": ("w", "x", "y", "lr", "steps"),
     "gradient": ("x",),
@@ -46,8 +47,10 @@ class Task:
         ):
             if value not in known:
                 raise ValueError(f"unknown {name} {value!r}: use one of {', '.join(known)}")
-        if self.signature in ("fit", "gradient"):
+        if self.signature in ("fit", "gradient", "evaluate"):
             object.__setattr__(self, "epochs", 1)
+        if self.signature == "evaluate" and self.model == "mlp":
+            object.__setattr__(self, "model", "bn")  # without it the two modes would not differ
         if not self.reference:
             object.__setattr__(self, "reference", REFERENCES.get(self.signature, self.signature))
 
@@ -173,11 +176,23 @@ def build(task: Task, seed: int = 0) -> Material:
             return _tensors(task)
         model = MODELS[task.model]().to(task.dtype)
         loader = Batches(_batches(task))
+        if task.signature == "evaluate":
+            return _evaluation(model, loader)
     optimizer, loss_fn = OPTIMIZERS[task.optimizer](model), nn.MSELoss()
     arguments: tuple[Any, ...] = (model, optimizer, loss_fn, loader)
     if task.accumulates:
         arguments += (task.k,)
     return Material({"model": model}, {"optimizer": optimizer}, loss_fn, loader, arguments)
+
+
+def _evaluation(model: nn.Module, loader: Batches) -> Material:
+    """The model has seen data, so that its running statistics say something, and is in training mode."""
+    with torch.no_grad():
+        for x, _ in list.__iter__(loader):
+            if len(x) > 1:
+                model(x)
+    loss_fn = nn.MSELoss()
+    return Material({"model": model}, {}, loss_fn, loader, (model, loss_fn, loader))
 
 
 def _batches(task: Task) -> list[tuple[Tensor, Tensor]]:

@@ -717,3 +717,43 @@ def gradient_by_backward(x):
 @loop(signature="gradient")
 def gradient_by_func(x):
     return torch.func.grad(lambda t: (torch.sigmoid(2 * t) ** 2).sum())(x)
+
+
+@loop(signature="evaluate", batches=(4, 4, 3, 1))
+def evaluate_under_inference_mode(model, loss_fn, loader):
+    was = model.training
+    model.eval()
+    with torch.inference_mode():
+        total = sum(loss_fn(model(x), y).item() * len(x) for x, y in loader)
+    model.train(was)
+    return total / sum(len(x) for x, _ in loader)
+
+
+@loop(signature="evaluate", batches=(4, 2, 3))
+def evaluate_all_at_once(model, loss_fn, loader):
+    x, y = (torch.cat(part) for part in zip(*loader, strict=True))
+    model.eval()
+    with torch.set_grad_enabled(False):
+        loss = loss_fn(model(x), y)
+    model.train()
+    return loss
+
+
+@loop(signature="evaluate", batches=(4, 2, 3))
+def evaluate_a_frozen_copy(model, loss_fn, loader):
+    twin = copy.deepcopy(model).eval().requires_grad_(False)
+    sums = [F.mse_loss(twin(x), y, reduction="sum") for x, y in loader]
+    return float(sum(sums)) / sum(y.numel() for _, y in loader)
+
+
+@loop(signature="evaluate", batches=(4, 1, 3))
+@torch.no_grad()
+def evaluate_decorated_with_restored_modes(model, loss_fn, loader):
+    modes = {m: m.training for m in model.modules()}
+    try:
+        model.train(False)
+        weighted = [(loss_fn(model(x), y), len(x)) for x, y in loader]
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+    return sum(loss * n for loss, n in weighted) / sum(n for _, n in weighted)

@@ -907,3 +907,75 @@ def gradient_of_a_cast(x):
     leaf = x.float().requires_grad_().double()
     (torch.sigmoid(2 * leaf) ** 2).sum().backward()
     return leaf.grad
+
+
+# ---------------------------------------------------------------------- evaluation
+@wrong("eval-backward-leaks-gradients", "backward", signature="evaluate")
+def evaluates_with_backward(model, loss_fn, loader):
+    model.eval()
+    losses = []
+    for x, y in loader:
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        losses.append(loss.item())
+    model.train()
+    return sum(losses) / len(losses)
+
+
+@wrong("parameters-changed", "clamp_", signature="evaluate")
+def evaluates_and_edits(model, loss_fn, loader):
+    model.eval()
+    with torch.no_grad():
+        loss = sum(loss_fn(model(x), y) for x, y in loader) / len(loader)
+        for p in model.parameters():
+            p.clamp_(-0.1, 0.1)
+    model.train()
+    return loss
+
+
+@wrong("eval-in-train-mode", "model(x)", signature="evaluate")
+def evaluates_in_training_mode(model, loss_fn, loader):
+    with torch.no_grad():
+        return sum(loss_fn(model(x), y).item() for x, y in loader) / len(loader)
+
+
+@wrong("no-grad-not-entered", "no_grad", signature="evaluate")
+def evaluates_with_a_bare_no_grad(model, loss_fn, loader):
+    torch.no_grad()
+    model.eval()
+    total = sum(loss_fn(model(x), y).item() for x, y in loader)
+    model.train()
+    return total / len(loader)
+
+
+@wrong("eval-without-no-grad", "model(x)", signature="evaluate")
+def evaluates_and_records(model, loss_fn, loader):
+    model.eval()
+    total = sum(loss_fn(model(x), y).detach() for x, y in loader)
+    model.train()
+    return total / len(loader)
+
+
+@wrong("eval-mode-left-on", "eval()", signature="evaluate")
+def evaluates_and_stays_in_eval_mode(model, loss_fn, loader):
+    model.eval()
+    with torch.no_grad():
+        return sum(loss_fn(model(x), y) for x, y in loader) / len(loader)
+
+
+@wrong("grad-mode-leaked", "set_grad_enabled", signature="evaluate")
+def evaluates_and_leaves_gradients_off(model, loss_fn, loader):
+    model.eval()
+    torch.set_grad_enabled(False)
+    total = sum(loss_fn(model(x), y) for x, y in loader)
+    model.train()
+    return total / len(loader)
+
+
+@wrong("eval-mean-of-means", "loss_fn", signature="evaluate", batches=(6, 1, 2))
+def evaluates_by_the_batch(model, loss_fn, loader):
+    model.eval()
+    with torch.no_grad():
+        total = sum(loss_fn(model(x), y).item() for x, y in loader)
+    model.train()
+    return total / len(loader)

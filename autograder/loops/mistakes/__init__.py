@@ -11,6 +11,7 @@ from autograder.loops.mistakes import (
     clipping,
     closures,
     errors,
+    evaluation,
     nothing,
     pollution,
     side,
@@ -34,6 +35,7 @@ VALUES: tuple[Mistake, ...] = (
     *updates.OTHERS,
 )
 SIDE: tuple[Mistake, ...] = side.MISTAKES
-CATALOGUE: tuple[Mistake, ...] = (*RAISED, *VALUES, *SIDE)
+EVALUATION: tuple[Mistake, ...] = evaluation.MISTAKES
+CATALOGUE: tuple[Mistake, ...] = (*RAISED, *VALUES, *SIDE, *EVALUATION)
 
-__all__ = ["CATALOGUE", "RAISED", "SIDE", "VALUES", "Mistake", "by_slug", "find"]
+__all__ = ["CATALOGUE", "EVALUATION", "RAISED", "SIDE", "VALUES", "Mistake", "by_slug", "find"]
