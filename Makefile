@@ -23,10 +23,10 @@ release: ## make the student edition in notebooks/ from source/
 	@$(RUN) autograder release $(ARGS)
 
 grade: ## grade submitted/ with nbgrader; ASSIGNMENT="..." names others than 03-zero-grad
-	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader autograde "$$assignment" $(ARGS); done
+	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader autograde --force "$$assignment" $(ARGS); done
 
 feedback: ## write the feedback pages of ASSIGNMENT into feedback/
-	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader generate_feedback "$$assignment" $(ARGS); done
+	@set -e; for assignment in $(ASSIGNMENT); do $(RUN) nbgrader generate_feedback --force "$$assignment" $(ARGS); done
 
 report: ## show how the class did, exercise by exercise; ARGS=03-zero-grad chooses
 	@$(RUN) autograder report $(ARGS)

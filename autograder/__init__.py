@@ -1,7 +1,7 @@
 """zerograd: a course on PyTorch's gradients, and the engine that checks its exercises.
 
-``check``, ``hint``, ``progress``, ``ask`` and ``check_notebook`` are what the notebooks call. Names are imported when
-they are first used, so that ``import autograder`` costs nothing.
+``check``, ``hint``, ``progress``, ``ask``, ``tried`` and ``check_notebook`` are what the notebooks call. Names are
+imported when they are first used, so that ``import autograder`` costs nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "autograder.exercises.checking": ("check", "hint", "progress"),
     "autograder.exercises.notebook": ("check_notebook",),
+    "autograder.exercises.trying": ("tried",),
     "autograder.exercises.asking": ("ask",),
     "autograder.exercises.catalogue": ("UnknownExercise",),
     "autograder.loops": ("Recording", "Task", "Verdict", "judge", "run"),

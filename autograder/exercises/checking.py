@@ -105,6 +105,7 @@ def progress(lesson: str | None = None) -> None:
         return
     reached, note = records.read()
     shown = [e for e in exercises().values() if lesson is None or e.id.startswith(lesson)]
+    print("The best so far on this computer:")
     for exercise in shown:
         best = reached.get(exercise.id, {}).get("best")
         state = "not checked yet" if best is None else f"{number(best)} of {number(exercise.points)}"

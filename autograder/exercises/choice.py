@@ -37,7 +37,8 @@ class ChoiceExercise:
         answer = data["answer"]
         if not answer:
             return refused(
-                self, "Not answered yet: put the letter of your choice in the cell above, run it, then this one."
+                self,
+                "Not answered yet: put the letter of your choice, in quotes, in the cell above; run it, then this one.",
             )
         if answer not in self.choices:
             keys = ", ".join(self.choices)

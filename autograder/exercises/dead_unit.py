@@ -25,18 +25,34 @@ def _units_scene(dead: int, stale: bool = False, silent_input: bool = False) -> 
 
     def make(seed: int) -> Scene:
         generator = torch.Generator().manual_seed(3100 + seed)
-        hidden = nn.Linear(3, 6)
-        model = nn.Sequential(hidden, nn.ReLU(), nn.Linear(6, 2))
+        hidden, last = nn.Linear(3, 8), nn.Linear(8, 2)
+        model = nn.Sequential(hidden, nn.ReLU(), last)
         for parameter in model.parameters():
             parameter.data.normal_(generator=generator)
             parameter.grad = torch.ones_like(parameter) if stale else None
-        hidden.bias.data[torch.randperm(6, generator=generator)[:dead]] = -100.0
-        x, y = torch.randn(8, 3, generator=generator), torch.randn(8, 2, generator=generator)
+        x, y = torch.rand(8, 3, generator=generator), torch.randn(8, 2, generator=generator)
         if silent_input:
             x[:, 1] = 0.0
+        hidden.bias.data.uniform_(2.0, 6.0, generator=generator)
+        _kill(hidden, last, torch.randperm(8, generator=generator)[:dead].tolist())
         return Scene((model, x, y, nn.MSELoss()), _look_at_units(model))
 
     return make
+
+
+def _kill(hidden: nn.Linear, last: nn.Linear, units: list[int]) -> None:
+    """Make units dead in different ways, and leave one alive that looks dead."""
+    ways = ("bias", "weights", "outgoing")
+    for way, unit in zip(ways, units, strict=False):
+        if way == "bias":  # never fires: the bias pulls every input below zero
+            hidden.bias.data[unit] = -hidden.weight.data[unit].abs().sum() - 0.5
+        elif way == "weights":  # never fires: the inputs are not negative, its weights are, and its bias is not large
+            hidden.weight.data[unit] = -hidden.weight.data[unit].abs() - 0.1
+            hidden.bias.data[unit] = -0.01
+        else:  # fires, and nothing listens to it
+            last.weight.data[:, unit] = 0.0
+    alive = next(unit for unit in range(hidden.out_features) if unit not in units)
+    last.weight.data[:, alive] = 1e-6  # a tiny gradient is a gradient
 
 
 def _look_at_units(model: nn.Sequential) -> Callable[[Any], dict[str, Any]]:
@@ -57,7 +73,7 @@ def _as_indices(result: Any) -> list[int] | str:
     if isinstance(result, Tensor) and result.dim() == 1:
         result = result.tolist()
     if not isinstance(result, (list, tuple)):
-        return f"something of type {type(result).__name__}"
+        return "None" if result is None else f"something of type {type(result).__name__}"
     if any(isinstance(unit, bool) or not hasattr(unit, "__index__") for unit in result):
         return "a list of other things than indices"
     return [int(unit) for unit in result]
@@ -88,7 +104,7 @@ DEAD_UNIT = FunctionExercise(
     after={LEAVES: FINDS},
     says=UNITS_SAYS,
     cases=(
-        _case(FINDS, "units", "with two dead units", dead=2),
+        _case(FINDS, "units", "with three dead units", dead=3),
         _case(FINDS, "units", "with no dead unit", dead=0),
         _case(FINDS, "units", "with a feature that is always 0", dead=1, silent_input=True),
         _case(FINDS, "units", "with gradients of an earlier batch in .grad", dead=3, stale=True),

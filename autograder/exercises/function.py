@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.exercises.exercise import fault_of, unwritten
-from autograder.exercises.report import Part, Report, refused
+from autograder.exercises.report import Part, Report, counts_after, refused, sentence
 from autograder.guard import attempt
 
 Look = Callable[[Any], dict[str, Any]]
@@ -80,10 +80,15 @@ class FunctionExercise:
 
     def _parts(self, wrong: list[dict[str, Any] | None]) -> tuple[Part, ...]:
         earned: dict[str, bool] = {"": True}
-        for name in self.parts:
+        parts = []
+        for name, points in self.parts.items():
+            first = self.after.get(name, "")
             kept = not any(w for w, case in zip(wrong, self.cases, strict=True) if case.part == name)
-            earned[name] = kept and earned[self.after.get(name, "")]
-        return tuple(Part(name, points, points if earned[name] else 0.0) for name, points in self.parts.items())
+            earned[name] = kept and earned[first]
+            parts.append(
+                Part(name, points, points if earned[name] else 0.0, "" if earned[first] else counts_after(first))
+            )
+        return tuple(parts)
 
     def _difference(self, number: int, seen: list[dict[str, Any]], seed: int) -> dict[str, Any] | None:
         """What is wrong in one case: kind, message, line and text of it; None if nothing is."""
@@ -142,7 +147,7 @@ def _failed(failure: dict[str, Any]) -> str:
     if failure["kind"] != "raised":
         return str(failure["message"])
     place = f"Line {failure['line']}" if failure["line"] else "The function"
-    return f"{place} raised {failure['type']}: {failure['message'] or '(no text)'}"
+    return sentence(f"{place} raised {failure['type']}: {failure['message'] or '(no text)'}")
 
 
 def same(got: Any, want: Any) -> bool:

@@ -19,10 +19,11 @@ PLAIN_LOOP = LoopExercise(
         "momentum": Trial(Task(optimizer="momentum_wd", epochs=1), "with momentum and weight decay"),
         "unequal": Trial(Task(batches=(4, 2, 3, 1), epochs=1), "with batches of 4, 2, 3 and 1 samples"),
         "single": Trial(Task(batches=(4,), epochs=1), "with a single batch"),
-        "twice": Trial(Task(epochs=2), "when it is called twice in a row"),
+        "column": Trial(Task(model="column", epochs=1), "with a model of one output"),
+        "twice": Trial(Task(optimizer="momentum_wd", epochs=2), "when it is called twice in a row"),
     },
     rules=(
-        Rule("every step is right", 8, ("plain", "momentum", "unequal", "single")),
+        Rule("every step is right", 8, ("plain", "momentum", "unequal", "single", "column")),
         Rule(TWICE, 2, ("plain", "twice"), tidy=True, after="every step is right"),
     ),
     hints=(
@@ -41,7 +42,7 @@ CLIPPED_LOOP = LoopExercise(
         "bites": Trial(Task(clip=0.1, epochs=1), "with a max_norm that every gradient exceeds"),
         "loose": Trial(Task(clip=1e6, epochs=1), "with a max_norm that no gradient reaches"),
         "momentum": Trial(Task(clip=0.1, optimizer="momentum_wd", epochs=1), "with momentum and weight decay"),
-        "twice": Trial(Task(clip=0.1, epochs=2), "when it is called twice in a row"),
+        "twice": Trial(Task(clip=0.1, optimizer="momentum_wd", epochs=2), "when it is called twice in a row"),
     },
     rules=(
         Rule("small gradients stay as they are", 3, ("loose",)),
@@ -91,7 +92,7 @@ IDLE_BRANCH = LoopExercise(
         "both": Trial(Task(model="branches", optimizer="momentum_wd"), "with batches that change between the branches"),
     },
     rules=(
-        Rule("used parameters are right", 5, ("one",)),
+        Rule("used parameters are right", 5, ("one",), prefix=("body.", "left.")),
         Rule("the idle branch stays still", 5, ("both",), after="used parameters are right"),
     ),
     hints=(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from autograder.exercises.exercise import fault_of, unwritten
-from autograder.exercises.report import Part, Report, refused
+from autograder.exercises.report import Part, Report, counts_after, refused, sentence
 from autograder.loops import Recording, Task, Verdict, judge, run
 from autograder.loops.task import SIGNATURES
 
@@ -37,7 +37,7 @@ class Rule:
     name: str
     points: float
     trials: tuple[str, ...]
-    prefix: str = ""
+    prefix: str | tuple[str, ...] = ""
     tidy: bool = False
     despite: frozenset[str] = frozenset()
     after: str = ""
@@ -121,13 +121,21 @@ class LoopExercise:
             for name, trial in self.trials.items()
             if name in recordings
         }
+        for name in {name for rule in self.rules if rule.tidy for name in rule.trials} & set(verdicts):
+            verdicts[name] = _with_modes(verdicts[name], recordings[name])
         return self._report(recordings, verdicts, self._parts(verdicts))
 
     def _parts(self, verdicts: dict[str, Verdict]) -> tuple[Part, ...]:
         held: dict[str, bool] = {"": True}
         for rule in self.rules:
             held[rule.name] = held[rule.after] and rule.holds(verdicts)
-        return tuple(Part(rule.name, rule.points, rule.points if held[rule.name] else 0.0) for rule in self.rules)
+        return tuple(
+            Part(
+                rule.name, rule.points, rule.points if held[rule.name] else 0.0,
+                "" if held[rule.after] else counts_after(rule.after),
+            )
+            for rule in self.rules
+        )  # fmt: skip
 
     def _report(
         self, recordings: dict[str, Recording], verdicts: dict[str, Verdict], parts: tuple[Part, ...]
@@ -165,9 +173,18 @@ def _verdict(recording: Recording, task: Task, seed: int) -> Verdict:
     )
 
 
-def sentence(text: str) -> str:
-    """``text`` with a full stop, unless it has an end of its own."""
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+def _with_modes(verdict: Verdict, recording: Recording) -> Verdict:
+    """A right loop's verdict, which is not tidy if it leaves the model in eval mode."""
+    last = [event for event in recording.events if event.what == "exit"][-1:]
+    if not verdict.right or not last or all(last[0].training.values()):
+        return verdict
+    switches = [e for e in recording.events if e.what == "call" and e.name == "module.train" and not e.mode]
+    return replace(
+        verdict, right=False, kind="eval-mode-left-on", line=switches[-1].line if switches else None,
+        title="The model is left in eval mode",
+        message="It was in training mode when the function was called, and is in eval mode when it returns.",
+        hints=("eval() lasts until train() is called.",),
+    )  # fmt: skip
 
 
 def _text(recording: Recording, line: int | None) -> str:

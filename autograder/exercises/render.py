@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from autograder.exercises.progress import grading
-from autograder.exercises.report import Report, pictures
+from autograder.exercises.report import Part, Report, pictures
 
 MOST_PRINTED = 2_000
 
@@ -52,12 +52,17 @@ def printed(report: Report) -> str:
     return text if len(text) <= MOST_PRINTED else "…" + text[-MOST_PRINTED:]
 
 
+def _points_of(part: Part) -> str:
+    points = f"{number(part.got)} of {number(part.points)}"
+    return f"{points} ({part.message})" if part.message else points
+
+
 def to_text(report: Report) -> str:
     """The report for a terminal, and for places that show no HTML."""
     lines = [headline(report), report.message]
     if quoted(report):
         lines.append(f"    {quoted(report)}")
-    lines += [f"  {mark(p.got, p.points)} {p.name}: {number(p.got)} of {number(p.points)}" for p in report.parts]
+    lines += [f"  {mark(p.got, p.points)} {p.name}: {_points_of(p)}" for p in report.parts]
     lines += [f"  note: {note}" for note in report.notes]
     if hint_line(report):
         lines.append(f"For a hint, run {hint_line(report)}")
@@ -93,7 +98,8 @@ def _code(text: str) -> str:
 def _table(report: Report) -> str:
     rows = "".join(
         f'<tr><td style="{CELL}">{mark(part.got, part.points)}</td><td style="{CELL}">{escape(part.name)}</td>'
-        f'<td style="{CELL}">{number(part.got)} of {number(part.points)}</td></tr>'
+        f'<td style="{CELL}">{number(part.got)} of {number(part.points)}</td>'
+        f'<td style="{CELL};opacity:.75">{escape(part.message)}</td></tr>'
         for part in report.parts
     )
     return f'<table style="border-collapse:collapse;margin:.4em 0;color:inherit">{rows}</table>' if rows else ""

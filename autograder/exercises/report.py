@@ -56,6 +56,16 @@ class Report:
         return {name: getattr(self, name) for name in names} | lists | {"passed": self.passed}
 
 
+def sentence(text: str) -> str:
+    """``text`` with a full stop, unless it has an end of its own."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def counts_after(part: str) -> str:
+    """What is said of a part that was not looked at, for another has to hold first."""
+    return f"counts when “{part}” holds"
+
+
 def refused(exercise: Any, message: str, kind: str = "no-answer", hints: tuple[str, ...] = ()) -> Report:
     """The report on an answer that cannot be judged: no points, and the reason."""
     return Report(exercise.id, exercise.title, 0.0, float(exercise.points), message, kind=kind, hints=hints)

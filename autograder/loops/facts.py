@@ -161,6 +161,13 @@ class Facts:
     def used_norm(self, row: Event) -> float:
         return self.ledger.norms[row.row]
 
+    def right_norm(self, row: Event) -> float:
+        """The norm of the gradient that the update should have used, clipped where that is asked for."""
+        want = self.wanted(row)
+        if want is None:
+            return 0.0
+        return want.norm if self.task.clip is None else min(want.norm, self.task.clip)
+
     def differs(self, row: Event) -> bool:
         """Whether the update used another gradient than the reference's step with that number."""
         want = self.wanted(row)
@@ -224,6 +231,8 @@ class Facts:
         words = self.numbered(own) if own else ""
         if old:
             words = f"{words}{' and ' if own else ''}batches of the call before"
+        if not shares and self.used_norm(row):
+            return "a gradient that no single backward call explains"
         return f"the gradient{'s' if len(shares) > 1 else ''} of {words}" if shares else "no gradient"
 
     @cached_property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autograder.guard import neutral_state
 from autograder.loops.facts import Facts, listed
-from autograder.loops.ledger import Ledger
+from autograder.loops.ledger import Ledger, parameters_before
 from autograder.loops.mistakes import EVALUATION, RAISED, SIDE, VALUES, find
 from autograder.loops.recording import Recording
 from autograder.loops.reference import reference
@@ -89,7 +89,11 @@ def _raised(facts: Facts) -> Verdict:
             _ledger(facts), recording.notes, mistake.title, False, names,
         )  # fmt: skip
     place = f" on line {failure.line}" if failure.line else ""
-    words = failure.message if failure.kind != "raised" else f"{failure.type}{place}: {failure.message}"
+    words = (
+        failure.message
+        if failure.kind != "raised"
+        else f"{failure.type}{place}{': ' * bool(failure.message)}{failure.message}"
+    )
     hints = ("Read the error's last line first; it names what PyTorch could not do.",)
     return Verdict(
         False, failure.kind, failure.line, words, hints,
@@ -108,16 +112,17 @@ def _ledger(facts: Facts) -> Ledger | None:
 def _unknown(facts: Facts, names: tuple[str, ...]) -> Verdict:
     """A wrong loop that the catalogue has no name for: say what differs first, and by how much."""
     row = facts.first_wrong
-    words = _returned_words(facts, names) or _count_words(facts) or _step_words(facts) or _value_words(facts, names)
+    says = (_returned_words, _count_words, _update_words, _step_words)
+    words = next((said for say in says if (said := say(facts))), None) or _value_words(facts, names)
     return Verdict(
-        False, "unknown", row.line if row else None, words, (),
+        False, "unknown", row.line if row else facts.step_line, words, (),
         facts.ledger, facts.recording.notes, "Another result", False, names,
     )  # fmt: skip
 
 
-def _returned_words(facts: Facts, names: tuple[str, ...]) -> str | None:
+def _returned_words(facts: Facts) -> str | None:
     want, returned = facts.reference.value, facts.recording.returned
-    if want is None or names:
+    if want is None or facts.wrong_parameters:
         return None
     if returned.get("shape") != list(want.shape):
         shape = f" of shape {tuple(returned['shape'])}" if "shape" in returned else ""
@@ -128,13 +133,36 @@ def _returned_words(facts: Facts, names: tuple[str, ...]) -> str | None:
 
 
 def _count_words(facts: Facts) -> str | None:
-    """Where the loop took another number of steps than it should."""
+    """Where the loop took another number of steps than it should (two networks may be stepped at once)."""
+    if facts.task.signature == "train_gan":
+        return None
     for call in range(facts.task.epochs):
         took = sum(row.call == call for row in facts.rows)
         right = sum(step.call == call for step in facts.reference.steps)
         if facts.rows and took != right:
-            data = f" for {len(facts.task.batches)} batches" if facts.all("fetch") else ""
+            count = len(facts.task.batches)
+            data = f" for {count} batch{'es' * (count != 1)}" if facts.all("fetch") else ""
             return f"Call {call + 1} took {took} step{'s' * (took != 1)}{data}; it should take {right}."
+    return None
+
+
+def _update_words(facts: Facts) -> str | None:
+    """Where the gradient was right and the update that was made of it was not."""
+    for row in facts.rows:
+        want = facts.wanted(row)
+        if want is None or not want.after or facts.differs(row):
+            return None
+        for i, name in enumerate(facts.recording.parameters):
+            after = facts.recording.arrays.get(f"at/{row.row}/{i}")
+            if after is None or float((after - want.after[i]).abs().max()) <= facts.allowed[0][i]:
+                continue
+            before = parameters_before(facts.recording, row.row, i)
+            moved, right = float((after - before).norm()), float((want.after[i] - before).norm())
+            hand = " by hand" if row.by == "manual" else ""
+            return (
+                f"In step {row.row + 1} (line {row.line}) the gradient was right, but the update of it{hand} was not "
+                f"what the given optimizer makes: {name} moved by {moved:.3g} instead of {right:.3g}."
+            )
     return None
 
 
@@ -145,7 +173,7 @@ def _step_words(facts: Facts) -> str | None:
         return None
     return (
         f"Step {row.row + 1} (line {row.line}) used another gradient than it should have: norm "
-        f"{facts.used_norm(row):.3g} instead of {want.norm:.3g}, from {facts.said(row)}."
+        f"{facts.used_norm(row):.3g} instead of {facts.right_norm(row):.3g}, from {facts.said(row)}."
     )
 
 

@@ -34,6 +34,9 @@ class Looker:
         self.grads[i] = None if grad is None else grad.detach().clone()
 
     def _grad_changed(self, i: int, old: Tensor | None, new: Tensor | None) -> None:
+        if old is None and new is not None and not bool(new.any()):
+            self.journal.extend("fill", i)  # there was nothing to clear
+            return
         if new is None or not bool(new.any()):
             self.journal.extend("clear", i, to="none" if new is None else "zeros")
             return

@@ -214,7 +214,7 @@ class Recorder(TorchFunctionMode):
                 self.journal.note(
                     "forward", module=title, batch=batch, forward=self.forwards, training=module.training,
                     grad_enabled=self.grad_enabled, tracked=any(t.requires_grad for t in outputs),
-                    inside_step=bool(self.updates.stepping),
+                    inside_step=bool(self.updates.stepping), carried=any(t.grad_fn for t in every_tensor(args)),
                 )  # fmt: skip
                 self.forwards += 1
 

@@ -24,6 +24,7 @@ class Event:
     forward    the network ran (``batch``, ``grad_enabled``, ``training``, ``tracked``)
     backward   gradients were added (``column``, ``batches``, ``forwards``, ``root``, ...)
     clear      .grad became None or zeros (``parameters``, ``to``)
+    fill       .grad was None and became zeros (``parameters``)
     scale      .grad was multiplied by a number (``factors``: parameter to factor)
     edit       .grad was given another value (``parameters``)
     read       the learner's own code read .grad (``states``)

@@ -39,6 +39,7 @@ class Step:
     grads: tuple[Tensor | None, ...]
     norm: float  # of the gradient before clipping
     lr: float
+    after: tuple[Tensor, ...] = ()  # the parameters when the step has been made
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,8 @@ def _apply(task: Task, material: Material, named: dict[str, Tensor], want: Want,
         optimizer.step()
     for p in named.values():
         p.grad = None
-    return Step(call, want.batches, tuple(grads.get(n) for n in named), norm, lr)
+    after = tuple(p.detach().clone() for p in named.values())
+    return Step(call, want.batches, tuple(grads.get(n) for n in named), norm, lr, after)
 
 
 def _weighted(parameters: dict[str, Tensor], want: Want, named: dict[str, Tensor]) -> dict[str, Tensor | None]:

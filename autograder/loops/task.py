@@ -141,6 +141,7 @@ class Branches(nn.Module):
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "mlp": lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)),
     "mlp32": lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)),
+    "column": lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1)),
     "bn": lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)),
     "rnn": Recurrent,
     "branches": Branches,
@@ -196,14 +197,15 @@ def _evaluation(model: nn.Module, loader: Batches) -> Material:
 
 
 def _batches(task: Task) -> list[tuple[Tensor, Tensor]]:
-    mix = torch.randn(4, 2, dtype=torch.float64)
+    outputs = 1 if task.model == "column" else 2
+    mix = torch.randn(4, outputs, dtype=torch.float64)
     out = []
     for number, size in enumerate(task.batches):
         shape = (size, 3, 4) if task.model == "rnn" else (size, 4)
         x = torch.randn(*shape, dtype=torch.float64)
         if task.model == "branches":  # runs of one, two and three batches on either branch
             x[:, 0] = x[:, 0].abs() * (1 if number % 5 in (0, 2, 3) else -1)
-        y = 2 * torch.sin(x @ mix) + 0.3 * torch.randn(*shape[:-1], 2, dtype=torch.float64)
+        y = 2 * torch.sin(x @ mix) + 0.3 * torch.randn(*shape[:-1], outputs, dtype=torch.float64)
         out.append((x.to(task.dtype), y.to(task.dtype)))
     return out
 

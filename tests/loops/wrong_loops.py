@@ -272,6 +272,43 @@ def step_without_brackets(model, optimizer, loss_fn, loader):
         optimizer.step
 
 
+@wrong("double-step", "step()")
+def steps_twice(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+        optimizer.step()
+
+
+@wrong("unknown", "p -=", optimizer="momentum")
+def updates_by_hand_without_the_momentum(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        model.zero_grad()
+        loss_fn(model(x), y).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+
+
+@wrong("unknown", "step()", model="column")
+def squeezes_one_side(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss_fn(model(x).squeeze(), y).backward()
+        optimizer.step()
+
+
+@wrong("stale-graph-reused", "backward")
+def goes_back_through_a_running_total(model, optimizer, loss_fn, loader):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        total = total + loss_fn(model(x), y)
+        total.backward(retain_graph=True)
+        optimizer.step()
+
+
 @wrong("step-once-per-epoch", "step()")
 def steps_after_the_loop(model, optimizer, loss_fn, loader):
     optimizer.zero_grad()
@@ -336,6 +373,17 @@ def new_momentum_each_time(model, optimizer, loss_fn, loader):
         fresh.zero_grad()
         loss_fn(model(x), y).backward()
         fresh.step()
+
+
+@wrong("frozen-parameter-moves", "step()", model="branches", optimizer="momentum_wd")
+def idle_branch_filled_with_zeros(model, optimizer, loss_fn, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        for p in model.parameters():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        optimizer.step()
 
 
 @wrong("frozen-parameter-moves", "step()", model="branches", optimizer="momentum_wd")
@@ -821,6 +869,19 @@ def discriminator_never_cleared(gen, disc, opt_g, opt_d, loss_fn, loader):
         disc.requires_grad_(False)
         loss_fn(disc(gen(z)), one).backward()
         disc.requires_grad_(True)
+        opt_g.step()
+
+
+@wrong("loss-detached", "opt_g.step", signature="train_gan", batches=(4,) * 4)
+def generator_trained_on_detached_fakes(gen, disc, opt_g, opt_d, loss_fn, loader):
+    for z, real in loader:
+        one, zero = torch.ones(len(z), 1), torch.zeros(len(z), 1)
+        fake = gen(z).detach()
+        opt_d.zero_grad()
+        (loss_fn(disc(real), one) + loss_fn(disc(fake), zero)).backward()
+        opt_d.step()
+        opt_g.zero_grad()
+        loss_fn(disc(fake), one).backward()
         opt_g.step()
 
 

@@ -12,6 +12,8 @@ import pytest
 import torch
 from torch import nn
 
+from autograder import tried
+
 tomllib = pytest.importorskip("tomllib", reason="tomllib came with Python 3.11")
 
 FOLDER = Path(__file__).parents[2] / "source" / "03-zero-grad"
@@ -50,7 +52,7 @@ def execute(source_of):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    names = {"torch": torch, "nn": nn, "plt": plt}
+    names = {"torch": torch, "nn": nn, "plt": plt, "tried": tried}
     exec("from contextlib import suppress\nfrom time import perf_counter\nplt.show = plt.close", names)
     printed = {}
     for cell in NOTEBOOK.cells:

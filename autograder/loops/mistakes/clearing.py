@@ -23,7 +23,7 @@ def mixed(f: Facts, row: Event) -> Evidence:
     return {
         "line": f.backward_line, "step": row.row + 1, "used": f.said(row), "norm": f.used_norm(row),
         "should": f"{f.numbered(should)} alone",
-        "right": want.norm if want else 0.0,
+        "right": f.right_norm(row),
     }  # fmt: skip
 
 
@@ -50,7 +50,8 @@ def zero_between(f: Facts) -> Evidence | None:
         empty = not any(f.row_columns[row.row] & {events[i].column for i in filled})
         if not filled or not cleared or cleared[-1] < filled[-1] or not empty:
             continue
-        if set(events[cleared[-1]].parameters) < set(events[filled[-1]].added):
+        gone = {i for n in cleared if n > filled[-1] for i in events[n].parameters}
+        if not gone >= set(events[filled[-1]].added):
             continue
         column, clear = events[filled[-1]], events[cleared[-1]]
         adds = [f.recording.arrays[f"add/{column.column}/{i}"] for i in column.added]

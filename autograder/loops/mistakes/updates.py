@@ -37,6 +37,22 @@ def step_before_backward(f: Facts) -> Evidence | None:
 
 
 @SEQUENCE.mistake(
+    "double-step",
+    "step is called twice for one backward",
+    "Step {step} (line {line}) used the same gradient as step {before} (line {first}): there was no backward call between them.",
+    "How many steps belong to one gradient?",
+    "One backward, one step.",
+)
+def double_step(f: Facts) -> Evidence | None:
+    for before, row in zip(f.optimizer_rows, f.optimizer_rows[1:], strict=False):
+        same = f.row_columns[row.row] and f.row_columns[row.row] == f.row_columns[before.row]
+        quiet = not any(e.what in ("backward", "fetch") for e in f.before_row(row))
+        if same and quiet and set(row.parameters) == set(before.parameters) and row.row == before.row + 1:
+            return {"line": row.line, "step": row.row + 1, "before": before.row + 1, "first": before.line}
+    return None
+
+
+@SEQUENCE.mistake(
     "step-once-per-epoch",
     "One step for the whole loader",
     "The loader gave {batches} batches and backward ran for each, but line {line} stepped once, after the last: it used "
@@ -73,11 +89,10 @@ def double_backward(f: Facts) -> Evidence | None:
         if not twice:
             continue
         pair = [c for c in columns if c.root == twice[0]]
-        want = f.wanted(row)
         lines = listed(sorted({c.line for c in pair if c.line}))
         return {
             "line": pair[1].line, "lines": lines, "step": row.row + 1, "batch": (pair[0].batches or [0])[0] + 1,
-            "used": f.used_norm(row), "wanted": want.norm if want else 0.0,
+            "used": f.used_norm(row), "wanted": f.right_norm(row),
         }  # fmt: skip
     return None
 
@@ -95,10 +110,10 @@ def weighted_backward(f: Facts) -> Evidence | None:
     weighted = [c for c in f.columns if c.weight is not None and abs(c.weight - 1) > TINY]
     if row is None or not weighted:
         return None
-    want, column = f.wanted(row), weighted[0]
+    column = weighted[0]
     return {
         "line": column.line, "weight": column.weight, "step": row.row + 1,
-        "used": f.used_norm(row), "wanted": want.norm if want else 0.0,
+        "used": f.used_norm(row), "wanted": f.right_norm(row),
     }  # fmt: skip
 
 
@@ -113,6 +128,27 @@ def weighted_backward(f: Facts) -> Evidence | None:
 def rebuilt(f: Facts) -> Evidence | None:
     used = {o for r in f.optimizer_rows for o in r.optimizers}
     return {"line": f.step_line, "count": len(used), "steps": len(f.rows)} if len(used) > 2 else None
+
+
+@REST.mistake(
+    "loss-detached",
+    "The generator's step has no gradient of the generator",
+    "Step {step} (line {line}) stepped {name}, but line {back} called backward on a loss that does not reach it: what came out of "
+    "it was cut off on the way.",
+    "Which networks does this loss run through, and is the road to their weights open?",
+    "detach() belongs into the discriminator's turn, never into the generator's.",
+)
+def network_cut_off(f: Facts) -> Evidence | None:
+    if f.task.signature != "train_gan":
+        return None
+    names = f.recording.parameters
+    for row in f.optimizer_rows:
+        backs = [e for e in f.before_row(row) if e.what == "backward"]
+        reached = {i for e in backs for i in e.added}
+        if row.parameters and backs and not f.used_norm(row) and not reached & set(row.parameters):
+            name = names[row.parameters[0]].split(".")[0]
+            return {"line": row.line, "step": row.row + 1, "name": name, "back": backs[-1].line}
+    return None
 
 
 @REST.mistake(
