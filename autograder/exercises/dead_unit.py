@@ -20,8 +20,8 @@ def dead_units_reference(model: nn.Sequential, x: Tensor, y: Tensor, loss_fn: nn
     return [int(unit) for unit in dead.nonzero().flatten()]
 
 
-def _units_scene(dead: int, stale: bool = False, silent_input: bool = False) -> Callable[[int], Scene]:
-    """A network of which ``dead`` hidden units never fire on the batch."""
+def _units_scene(dead: int, stale: bool = False, silent: int = 0) -> Callable[[int], Scene]:
+    """A network of which ``dead`` hidden units get no gradient from the batch; its first ``silent`` features are 0."""
 
     def make(seed: int) -> Scene:
         generator = torch.Generator().manual_seed(3100 + seed)
@@ -31,8 +31,7 @@ def _units_scene(dead: int, stale: bool = False, silent_input: bool = False) -> 
             parameter.data.normal_(generator=generator)
             parameter.grad = torch.ones_like(parameter) if stale else None
         x, y = torch.rand(8, 3, generator=generator), torch.randn(8, 2, generator=generator)
-        if silent_input:
-            x[:, 1] = 0.0
+        x[:, :silent] = 0.0
         hidden.bias.data.uniform_(2.0, 6.0, generator=generator)
         _kill(hidden, last, torch.randperm(8, generator=generator)[:dead].tolist())
         return Scene((model, x, y, nn.MSELoss()), _look_at_units(model))
@@ -79,11 +78,11 @@ def _as_indices(result: Any) -> list[int] | str:
     return [int(unit) for unit in result]
 
 
-def _case(part: str, what: str, setting: str, *, dead: int, stale: bool = False, silent_input: bool = False) -> Case:
+def _case(part: str, what: str, setting: str, *, dead: int, stale: bool = False, silent: int = 0) -> Case:
     """A case of which one thing is looked at."""
 
     def make(seed: int) -> Scene:
-        scene = _units_scene(dead, stale, silent_input)(seed)
+        scene = _units_scene(dead, stale, silent)(seed)
         return Scene(scene.arguments, lambda result: {what: scene.look(result)[what]})
 
     return Case(part, setting, make)
@@ -106,7 +105,8 @@ DEAD_UNIT = FunctionExercise(
     cases=(
         _case(FINDS, "units", "with three dead units", dead=3),
         _case(FINDS, "units", "with no dead unit", dead=0),
-        _case(FINDS, "units", "with a feature that is always 0", dead=1, silent_input=True),
+        _case(FINDS, "units", "with a feature that is always 0", dead=1, silent=1),
+        _case(FINDS, "units", "with a batch in which every number is 0", dead=1, silent=3),
         _case(FINDS, "units", "with gradients of an earlier batch in .grad", dead=3, stale=True),
         _case(LEAVES, "grads", "where every .grad was None", dead=2),
         _case(LEAVES, "grads", "with gradients of an earlier batch in .grad", dead=2, stale=True),
