@@ -119,7 +119,7 @@ DEAD_UNIT = {
     "false": Answer("return False", 0, "units", ("bool",)),
     "float64": Answer("import numpy as np\nreturn np.float64(1.5)", 0, "units", ("float64",)),
     "matrix": Answer("return model[0].weight", 0, "units", ("Parameter",)),
-    "nothing": Answer("print(x)", 0, "units", ("NoneType",)),
+    "nothing": Answer("print(x)", 0, "units", ("None",)),
     "leaves-grads": Answer(
         """
 model.zero_grad()
