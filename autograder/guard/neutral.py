@@ -90,11 +90,15 @@ def _torch_modes() -> Undo:
 
     Inference mode is left to the guard of ``neutral_state``, which puts the state back that it found.
     """
+    dispatch = torch._C.DisableTorchFunction()  # remembers whether functions were dispatched to modes
+    dispatch.__enter__()
+    dispatch.__exit__(None, None, None)
     device, grad = torch.get_default_device(), torch.is_grad_enabled()
     depth = len(overrides._get_current_function_mode_stack())
     inference = torch.is_inference_mode_enabled()
 
     def undo() -> None:
+        dispatch.__exit__(None, None, None)
         while len(overrides._get_current_function_mode_stack()) > depth:
             overrides._pop_mode()
         if torch.get_default_device() != device:

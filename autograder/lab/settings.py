@@ -7,7 +7,7 @@ from typing import Any
 
 from autograder.loops import Task
 
-BATCHES, STEPS = (1, 12), (1, 6)  # smallest and largest
+BATCHES, STEPS = (1, 10), (1, 6)  # smallest and largest
 CHOICES: dict[str, tuple[tuple[str, object], ...]] = {
     "zeroing": tuple((w, w) for w in ("each step", "never", "once an epoch", "between backward and step")),
     "set_to_none": (("None", True), ("zeros", False)),

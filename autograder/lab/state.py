@@ -11,7 +11,7 @@ from time import perf_counter
 
 from autograder.lab.experiment import KEPT, Experiment, experiment, forget
 from autograder.lab.figures import HEIGHT, WIDTH, lab_figure
-from autograder.lab.settings import Settings
+from autograder.lab.settings import BATCHES, Settings
 from autograder.lab.style import png
 from autograder.lab.words import grid_words, series_words
 from autograder.loops import Ledger, Recording, Verdict
@@ -74,7 +74,7 @@ def bench(rounds: int = 3) -> dict[str, float]:
         "7 batches by 3": Settings(batches=7, steps=3),
         "never cleared": Settings(zeroing="never"),
         "never cleared, 7 by 3": Settings(batches=7, steps=3, zeroing="never"),
-        "largest": Settings(batches=12, steps=1, zeroing="never"),
+        "largest": Settings(batches=BATCHES[1], steps=1, zeroing="never"),
     }
     draw(Settings())  # imports and fonts
     times: dict[str, list[float]] = {name: [] for name in states}

@@ -299,7 +299,10 @@ class Aside:
         if not self.was:
             self.recorder.grad_enabled = self.grad
         torch._C._set_grad_enabled(False)
+        self.dispatch = torch._C.DisableTorchFunction()
+        self.dispatch.__enter__()
 
     def __exit__(self, *exc: object) -> None:
+        self.dispatch.__exit__(None, None, None)
         torch._C._set_grad_enabled(self.grad)
         self.recorder.busy = self.was
