@@ -253,9 +253,6 @@ class Facts:
         name = self.recording.parameters[row.parameters[0]] if row.parameters else ""
         return {"gen": "opt_g", "disc": "opt_d"}.get(name.split(".")[0], "optimizer")
 
-    def lines_of(self, *whats: str) -> list[int]:
-        return sorted({e.line for e in self.events if e.what in whats and e.line is not None})
-
 
 def _distance(a: Tensor, b: Tensor) -> float:
     return (

@@ -14,6 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode
 
 from autograder.guard import is_learner_code
+from autograder.loops.aside import Aside
 from autograder.loops.backwards import Backwards, number_of
 from autograder.loops.calls import BACKWARD, CALLS, OWN_LINE_ONLY
 from autograder.loops.graph import every_tensor
@@ -281,28 +282,3 @@ class Recorder(TorchFunctionMode):
             clips = [e for e in self.journal.events[-50:] if e.what == "call" and e.name == "clip"]
             if clips:
                 clips[-1].data["norm"] = number_of(every_tensor(value))
-
-
-class Aside:
-    """A context in which the recorder's own work with tensors is neither recorded nor tracked.
-
-    A time limit can strike inside it, and then its end is never reached: what it changes is the recorder's own, or
-    what the guard around the run puts back.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-
-    def __enter__(self) -> None:
-        self.was, self.recorder.busy = self.recorder.busy, True
-        self.grad = torch.is_grad_enabled()
-        if not self.was:
-            self.recorder.grad_enabled = self.grad
-        torch._C._set_grad_enabled(False)
-        self.dispatch = torch._C.DisableTorchFunction()
-        self.dispatch.__enter__()
-
-    def __exit__(self, *exc: object) -> None:
-        self.dispatch.__exit__(None, None, None)
-        torch._C._set_grad_enabled(self.grad)
-        self.recorder.busy = self.was

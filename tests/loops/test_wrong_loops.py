@@ -31,4 +31,4 @@ def test_wrong_loop_is_named(function, task, kind, at, seed):
 def test_every_kind_of_the_catalogue_has_a_wrong_loop():
     """No entry of the catalogue is without a loop that it was tried on."""
     tried = {kind for _, _, kind, _ in WRONG}
-    assert {m.slug for m in CATALOGUE} - tried <= {"data-misuse"}
+    assert {m.slug for m in CATALOGUE} <= tried

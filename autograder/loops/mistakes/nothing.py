@@ -138,7 +138,7 @@ def rebinds(f: Facts) -> Evidence | None:
     reads = [e for e in f.all("read") if "values" in e.states and e.line != f.backward_line]
     if f.rows or not f.columns or not f.stood_still or len(reads) < len(f.columns):
         return None
-    if f.all("call", "zero_grad") and not f.all("rebinding"):
+    if f.all("call", "zero_grad"):  # a loop with an optimizer that forgets its step
         return None
     return {"line": f.usual_line(reads)}
 

@@ -68,20 +68,5 @@ def non_leaf_grad(f: Facts) -> Evidence | None:
     return None
 
 
-@WRONG.mistake(
-    "data-misuse",
-    "A value was changed behind autograd's back",
-    "The gradient is off by {off:.3g} although nothing raised: line {line} changed a tensor's values where autograd could "
-    "not see it.",
-    "backward uses the values that it saved in the forward pass.",
-    ".data hides a change from autograd; detach() would have been noticed.",
-)
-def data_misuse(f: Facts) -> Evidence | None:
-    line = next((e.line for e in f.events if e.what == "data-edit"), None)
-    if f.task.signature != "gradient" or line is None:
-        return None
-    return {"line": line, "off": f.returned_off}
-
-
 RAISED: tuple[Mistake, ...] = tuple(RAISING)
 VALUES: tuple[Mistake, ...] = tuple(WRONG)
