@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from autograder.loops import Task
 
@@ -53,6 +52,3 @@ class Settings:
     def right(self) -> Settings:
         """The right loop for as many batches and accumulation steps."""
         return replace(Settings(), batches=self.batches, steps=self.steps, optimizer=self.optimizer)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
