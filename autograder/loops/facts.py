@@ -129,20 +129,16 @@ class Facts:
         return out
 
     @cached_property
-    def allowed(self) -> list[list[float]]:
+    def allowed(self) -> float:
+        """How far any parameter may be from the reference, by how far the reference moves."""
         path = self.reference.trajectory
-        if not path:
-            return []
-        start = path[0]
-        moved = [max(_distance(p[i], start[i]) for p in path) for i in range(len(start))]
-        return [[tolerance(self.task.dtype, max(moved)) for _ in start] for _ in path]
+        moved = (_distance(now, start) for after in path for now, start in zip(after, path[0], strict=True))
+        return tolerance(self.task.dtype, max(moved, default=0.0))
 
     @cached_property
     def wrong_parameters(self) -> list[int]:
         """Parameters that are off after some call."""
-        pairs = zip(self.deviations, self.allowed, strict=False)
-        bad = {i for devs, rooms in pairs for i, (d, r) in enumerate(zip(devs, rooms, strict=True)) if not d <= r}
-        return sorted(bad)
+        return sorted({i for after in self.deviations for i, off in enumerate(after) if not off <= self.allowed})
 
     @cached_property
     def values_right(self) -> bool:
@@ -255,10 +251,7 @@ class Facts:
 
 
 def _distance(a: Tensor, b: Tensor) -> float:
-    return (
-        float((a.double() - b.double()).abs().max())
-        if a.numel() and a.shape == b.shape
-        else 0.0
-        if not a.numel()
-        else float("inf")
-    )
+    """The largest difference of two entries; infinite for other shapes."""
+    if a.shape != b.shape:
+        return float("inf")
+    return float((a.double() - b.double()).abs().max()) if a.numel() else 0.0

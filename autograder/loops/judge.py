@@ -42,11 +42,8 @@ def _judge(facts: Facts) -> Verdict:
     recording, task = facts.recording, facts.task
     if recording.failure is not None:
         return _raised(facts)
-    right = returned_right(facts) if task.signature == "gradient" else facts.values_right and returned_right(facts)
-    if task.signature == "evaluate":
-        found = find(facts, EVALUATION)
-    else:
-        found = find(facts, SIDE if right else VALUES)
+    right = returned_right(facts) and (task.signature == "gradient" or facts.values_right)
+    found = find(facts, EVALUATION if task.signature == "evaluate" else SIDE if right else VALUES)
     if right and found is None:
         return Verdict(True, "none", None, right_words(facts), ledger=facts.ledger, notes=recording.notes)
     names = tuple(recording.parameters[i] for i in facts.wrong_parameters)
@@ -60,7 +57,7 @@ def _judge(facts: Facts) -> Verdict:
 
 
 def returned_right(facts: Facts) -> bool:
-    """For tensor-level tasks: whether the returned tensor has the wanted values, and is still the leaf."""
+    """Where the task asks for a value: whether the returned one is it."""
     want = facts.reference.value
     if want is None:
         return True
@@ -154,7 +151,7 @@ def _update_words(facts: Facts) -> str | None:
             return None
         for i, name in enumerate(facts.recording.parameters):
             after = facts.recording.arrays.get(f"at/{row.row}/{i}")
-            if after is None or float((after - want.after[i]).abs().max()) <= facts.allowed[0][i]:
+            if after is None or float((after - want.after[i]).abs().max()) <= facts.allowed:
                 continue
             before = parameters_before(facts.recording, row.row, i)
             moved, right = float((after - before).norm()), float((want.after[i] - before).norm())

@@ -25,15 +25,13 @@ def stale_at_entry(f: Facts) -> Evidence | None:
         return None
     early = [c for c in f.columns if f.index(c) < first_fetch or c is f.columns[0]]
     columns = sorted(f.row_columns[0])
-    loop = [c for c in columns if f.columns[c].batches == f.columns[columns[-1]].batches]
     if len(columns) < 2 or not early or f.columns[columns[0]] not in early:
         return None
     if f.task.accumulates and f.index(early[0]) > first_fetch:
         return None  # two backward calls in one step are what is asked for
-    same_round = any(
-        e.what == "fetch" for e in f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])]
-    )
-    if f.index(early[0]) < first_fetch or (same_round and len(loop) >= 1 and len(columns) == 2):
+    between = f.events[f.index(f.columns[columns[0]]) : f.index(f.columns[columns[-1]])]
+    fetched_anew = any(e.what == "fetch" for e in between)  # the trial took a batch of its own, then the loop began
+    if f.index(early[0]) < first_fetch or (fetched_anew and len(columns) == 2):
         return mixed(f, row) | {"line": early[0].line}
     return None
 
